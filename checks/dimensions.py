@@ -200,12 +200,12 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
         absent += len(wanted.difference(keys))
         by_text = {fault.text_sha256: fault for fault in faults}
         for item in batch if by_text else ():
-            used = _used(hashes.get(item.chunk_set_key, ()), by_text)
+            used = _select_faults(hashes.get(item.chunk_set_key, ()), by_text)
             faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
     return verdict_of_vectors(faulty, scanned, absent, embedder.dimensions)
 
 
-def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
+def _select_faults(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
     return [faults[text] for text in dict.fromkeys(hashes) if text in faults]
 
 

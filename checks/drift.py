@@ -19,7 +19,7 @@ def verdict_of_states(
         uris: names of documents by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
-    compared = [row for state in states for row in _compared(state)]
+    compared = [row for state in states for row in _list_comparisons(state)]
     offenders = tuple(row for state in states for row in _offenders(state, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
@@ -77,7 +77,7 @@ def verdict_of(
     return verdict_of_states(states, uris, writer_at_work=writer_at_work())
 
 
-def _compared(state: IndexState) -> Iterator[Compared]:
+def _list_comparisons(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
     yield Compared(f"{name}: index", "present", state.index)

@@ -151,7 +151,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     ctx = context.of_build
     parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
-    docs = _docs(ctx, "chunks")
+    docs = _docs_folder(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
     return verdict_of(outcome, len(rules), docs)
 
@@ -173,7 +173,7 @@ def embedding_expectations(context: CheckContext) -> Verdict:
     ctx = context.of_build
     parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)
-    docs = _docs(ctx, "embeddings")
+    docs = _docs_folder(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
     return verdict_of(outcome, len(rules), docs)
 
@@ -227,5 +227,5 @@ def _by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Colum
     }
 
 
-def _docs(ctx: TenantContext, asset: str) -> Path:
+def _docs_folder(ctx: TenantContext, asset: str) -> Path:
     return ctx.settings.data_docs / ctx.ref.id / asset

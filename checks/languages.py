@@ -57,12 +57,12 @@ def languages_check(context: CheckContext) -> Verdict:
     """Check a sample of the documents' chunks."""
     ctx = context.of_build
     unread = UnreadDocuments(ctx.embedder)
-    for row in _sampled(ctx):
+    for row in _sample_chunk_sets(ctx):
         unread.add(row.language, row.chunks)
     return verdict_of(ctx.embedder.embedder_id, unread.by_language, unread.documents)
 
 
-def _sampled(ctx: TenantContext) -> Iterator[ChunkSetRow]:
+def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of a sample of documents; chosen by id, it is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))

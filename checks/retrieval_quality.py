@@ -79,10 +79,10 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(tenant_id).get(False):
-        return _unasked(no_questions(tenant_id), least, passed=True)
+        return _verdict_without_questions(no_questions(tenant_id), least, passed=True)
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
-        return _unasked("no build serves yet", least, passed=True)
+        return _verdict_without_questions("no build serves yet", least, passed=True)
     try:
         new = context.build or _candidate(ctx, serving)
         if new is not None:
@@ -91,7 +91,9 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
             raise  # Its quality is unknown: it is judged again later.
-        return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
+        return _verdict_without_questions(
+            f"the questions could not be asked: {error.advice}", least, passed=False
+        )
 
 
 def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
@@ -101,7 +103,7 @@ def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
     return max(waiting, key=lambda one: one.number, default=None)
 
 
-def _unasked(description: str, least: int, *, passed: bool) -> Verdict:
+def _verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
     return Verdict(
         passed=passed,
         description=description,

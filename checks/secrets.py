@@ -109,15 +109,15 @@ class Gate:
     def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
         self._read = read
         self._scanner = scanner
-        self._parsed: tuple[str, tuple[MaskedSpan, ...]] | None = None
+        self._read_parsed_text: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
     def confirms(self, piece: str) -> bool:
         """Return whether the gate would mask a part of the document, or never scanned it."""
-        if self._parsed is None:
+        if self._read_parsed_text is None:
             parsed = self._read()
             spans = credentials(parsed, self._scanner) if parsed is not None else ()
-            self._parsed = (parsed.text if parsed is not None else "", spans)
-        text, spans = self._parsed
+            self._read_parsed_text = (parsed.text if parsed is not None else "", spans)
+        text, spans = self._read_parsed_text
         at = text.find(piece)
         if at < 0:
             return True
@@ -192,10 +192,10 @@ def secrets_check(context: CheckContext) -> Verdict:
     if scanned.dropped:
         context.log.warning(f"chunks dropped because of a credential: {scanned.dropped}")
     verdict = verdict_of(leaking, scanned)
-    return replace(verdict, notes={**verdict.notes, **_of_rules(context.tenant.scanned)})
+    return replace(verdict, notes={**verdict.notes, **_notes_of_rules(context.tenant.scanned)})
 
 
-def _of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
+def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the rules of the last complete scan of stored data, and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
@@ -225,15 +225,15 @@ def _scan_tenant(
             scanned += len(row.chunks)
             dropped_count += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
-            gate = Gate(partial(_parsed, ctx, item), scanner)
+            gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
             found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
             if found:
-                leaking.append(_leaking(item, found))
+                leaking.append(_to_leaking_document(item, found))
     of_dropped = tuple(sorted(dropped.items()))
     return leaking, Scanned(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
 
-def _parsed(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
+def _read_parsed_text(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
     key = ctx.parse_key(item.document)
     row = ctx.lake.parsed([key]).get(key)
     return row.parsed if row is not None else None
@@ -247,7 +247,7 @@ def _with_rows(
             yield item, rows[item.chunk_set_key]
 
 
-def _leaking(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
+def _to_leaking_document(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
     document = item.document
     return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
 

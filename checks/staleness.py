@@ -201,7 +201,7 @@ def _behind_at_sources(
             yield Behind(what, "held", last, certain=False)
         try:
             digest = ListingDigest(settings_key(ctx.tenant, config))
-            if _taken_of(source, digest) != (sync.listing_digest if sync else None):
+            if _digest_of_listing(source, digest) != (sync.listing_digest if sync else None):
                 yield from behind_at_source(
                     source.list(),
                     rows,
@@ -227,7 +227,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
     return uri_of(document.source, Masker(scanner).text(document.path))
 
 
-def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:
+def _digest_of_listing(source: DocumentSource, digest: ListingDigest) -> str:
     for _ in digest.of(source):
         pass
     return digest.hexdigest()

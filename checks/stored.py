@@ -20,7 +20,7 @@ def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdic
     return Verdict(
         passed=not offenders,
         description=_description(drifts, offenders),
-        compared=tuple(row for drift in drifts for row in _compared(drift)),
+        compared=tuple(row for drift in drifts for row in _list_comparisons(drift)),
         columns=("fault", "which"),
         offenders=offenders,
         severity="ERROR" if wrong else "WARN",
@@ -48,7 +48,7 @@ def stored_check(context: CheckContext) -> Verdict:
     return verdict_of(drifts, {document.document_id: document.uri for document in found})
 
 
-def _compared(drift: StoredDrift) -> Iterator[Compared]:
+def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
     yield Compared(f"{drift.store} that are missing", 0, len(drift.missing))
     yield Compared(f"{drift.store} that were altered", 0, len(drift.altered))
     yield Compared(f"{drift.store} that belong to no source", 0, len(drift.nobodys))

@@ -67,14 +67,14 @@ def build_defs(
     return rag_assets.definitions.build_defs(
         resources,
         names=Naming.in_project(name, key_prefix, group),
-        systems=None if systems is None else _chosen(systems),
+        systems=None if systems is None else _select_systems(systems),
         installation=installation,
         upstream=_upstream(upstream),
         automation=automation,
     )
 
 
-def _chosen(names: Sequence[str]) -> Systems:
+def _select_systems(names: Sequence[str]) -> Systems:
     installed = installed_systems()
     if unknown := sorted(set(names) - set(installed.names)):
         raise ConfigurationError(
@@ -89,12 +89,12 @@ def _upstream(
 ) -> Upstream:
     """Return the upstream assets by tenant; the key None stands for all tenants."""
     if isinstance(upstream, Mapping):
-        _require_names_of_their_own(upstream)
-        return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}
-    return {None: tuple(_deps(upstream))} if upstream else {}
+        _require_distinct_job_names(upstream)
+        return {tenant: tuple(_list_dependencies(assets)) for tenant, assets in upstream.items()}
+    return {None: tuple(_list_dependencies(upstream))} if upstream else {}
 
 
-def _require_names_of_their_own(tenants: Iterable[str]) -> None:
+def _require_distinct_job_names(tenants: Iterable[str]) -> None:
     """Require that no two tenants would get a job with the same name."""
     known: dict[str, str] = {}
     for tenant in tenants:
@@ -107,7 +107,7 @@ def _require_names_of_their_own(tenants: Iterable[str]) -> None:
             )
 
 
-def _deps(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
+def _list_dependencies(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
     if isinstance(assets, str):
         raise ConfigurationError(
             f"upstream is the string {assets!r} instead of a list", hint=f"write [{assets!r}]"

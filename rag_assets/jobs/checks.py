@@ -21,7 +21,7 @@ _KEPT_DAYS = 30
 _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
-def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
+def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
     """Select the checks of the core and of systems that one of the two jobs evaluates.
 
     A team's checks in the same code location are not selected: they may have other partitions,
@@ -35,14 +35,14 @@ def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.Asse
 check_job = AssetJob(
     "check_tenant",
     "Evaluates every asset check of a tenant over all its data.",
-    lambda names, checks: _selected(names, checks, "check_tenant"),
+    lambda names, checks: _select_checks(names, checks, "check_tenant"),
     checks_alone=True,
 )
 
 expectations_job = AssetJob(
     "expectations",
     "Validates a tenant's tables with Great Expectations suites.",
-    lambda names, checks: _selected(names, checks, "expectations"),
+    lambda names, checks: _select_checks(names, checks, "expectations"),
     checks_alone=True,
 )
 

@@ -64,7 +64,9 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
             catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
-            _note(catalog, batch, await run_and_close(api, api.status(batch.batch_id or "")))
+            _record_status(
+                catalog, batch, await run_and_close(api, api.status(batch.batch_id or ""))
+            )
     except TenantGone:
         return None
     except Exception as error:  # A failure of one provider must not stop the polling of others.
@@ -76,7 +78,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     return None
 
 
-def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
+def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
     if status.state == "under way" and not _is_late(catalog, batch):
         catalog.batches.mark_polled(batch.ref, batch.id)
         return

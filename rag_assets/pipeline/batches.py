@@ -100,12 +100,12 @@ def defer_documents(
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
-            waits.append(_wait(document, last))
+            waits.append(_wait_for_batch(document, last))
     put_off(ctx, work, waits, deferred=True)
     return len(waits)
 
 
-def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
+def _wait_for_batch(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
     return Failure(

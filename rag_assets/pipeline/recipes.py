@@ -275,7 +275,7 @@ def differences(build: Generation, other: Generation) -> list[str]:
     for name, label in _LABELS.items():
         was, present = getattr(theirs, name), getattr(ours, name)
         if was != present:
-            lines.append(f"{label}: {_shown(was)} → {_shown(present)}")
+            lines.append(f"{label}: {_format_value(was)} → {_format_value(present)}")
     return lines
 
 
@@ -289,7 +289,7 @@ _LABELS = {
 }
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         settings = (f"{name} {value[name]}" for name in sorted(value) if name != "chunker")
         return " ".join((str(value.get("chunker", "")), *settings))

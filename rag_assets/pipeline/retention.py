@@ -54,15 +54,15 @@ class PruningReport:
     @property
     def documents(self) -> int:
         """Return how many documents were pruned."""
-        return sum(len(receipt.documents) for receipt in self._pruned)
+        return sum(len(receipt.documents) for receipt in self._prune_receipts)
 
     @property
     def entries(self) -> int:
         """Return how many entries were deleted from the index."""
-        return sum(receipt.counts["index"]["entries"] for receipt in self._pruned)
+        return sum(receipt.counts["index"]["entries"] for receipt in self._prune_receipts)
 
     @property
-    def _pruned(self) -> list[Receipt]:
+    def _prune_receipts(self) -> list[Receipt]:
         """Return the receipts of prunes, without those of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 

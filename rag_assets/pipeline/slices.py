@@ -102,12 +102,12 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     builds = active_builds(ctx)
     behind = [] if builds.beside is None else _pending(builds.beside)
     if builds.beside is None or not behind:
-        return _planned(builds.wanted, _pending(builds.wanted), run_id, unlisted)
+        return _store_slice(builds.wanted, _pending(builds.wanted), run_id, unlisted)
     if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.beside.generation.number:
         pending = _pending(builds.wanted)
         if pending:
-            return _planned(builds.wanted, pending, run_id, unlisted)
-    return _planned(builds.beside, behind, run_id, unlisted)
+            return _store_slice(builds.wanted, pending, run_id, unlisted)
+    return _store_slice(builds.beside, behind, run_id, unlisted)
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
@@ -221,7 +221,7 @@ def _pending(build: ActiveBuild) -> list[str]:
     )
 
 
-def _planned(
+def _store_slice(
     build: ActiveBuild, document_ids: Sequence[str], run_id: str, unlisted: tuple[str, ...]
 ) -> Work:
     ctx, number = build.context, build.generation.number

@@ -131,7 +131,7 @@ def plan_sources(
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
-        if not anew and last and (listing := _as_before(ctx, source, settings, last)):
+        if not anew and last and (listing := _unchanged_listing(ctx, source, settings, last)):
             yield SourcePlan(config, source, [], settings, listing)
             continue
         known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
@@ -150,7 +150,9 @@ def plan_sources(
         if kept:
             deletions = _hold_with_folders(source, listing, kept, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
-            deletions = Deletions(held=tuple(sorted(listing.removed)), reason=_emptied(source))
+            deletions = Deletions(
+                held=tuple(sorted(listing.removed)), reason=_describe_emptied(source)
+            )
         else:
             deletions = decide_deletions(
                 listing.removed - listing.withheld,
@@ -222,7 +224,7 @@ def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing
     return of_folders and not listing.listed and bool(listing.lost)
 
 
-def _emptied(source: DocumentSource) -> str:
+def _describe_emptied(source: DocumentSource) -> str:
     return f"no document is left in {_place(source)} (is a disk not mounted?)"
 
 
@@ -237,7 +239,7 @@ def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(f"{folder.rstrip('/')}/")
 
 
-def _as_before(
+def _unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync
 ) -> SourceListing | None:
     """Return the listing of a source that reports no change; None if it must be listed.

@@ -129,7 +129,7 @@ class Uploads:
         if not name:
             raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
-            raise _empty()
+            raise _empty_file_error()
         require_size(received.size, source)
         media_type = _media_type(received, name, source, pictures=pictures)
         received.stage()
@@ -236,7 +236,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
         )
 
 
-def _accepted(source: UploadsConfig) -> str | None:
+def _list_accepted_formats(source: UploadsConfig) -> str | None:
     """Return the formats that a source accepts, as a remedy; None if it accepts all."""
     names = [
         min(
@@ -247,7 +247,7 @@ def _accepted(source: UploadsConfig) -> str | None:
     return f"save the file in an accepted format: {', '.join(names)}" if names else None
 
 
-def _empty() -> UploadRefused:
+def _empty_file_error() -> UploadRefused:
     return UploadRefused("the file is empty", hint="choose a file with content")
 
 
@@ -260,11 +260,13 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
             file.seek(0)
             media_type = detect_file(file, media_type_of(name))
     except DocumentEmpty:
-        raise _empty() from None
+        raise _empty_file_error() from None
     except DocumentRejected as error:
-        raise UploadUnreadable(error.message, hint=_accepted(source) or error.hint) from None
+        raise UploadUnreadable(
+            error.message, hint=_list_accepted_formats(source) or error.hint
+        ) from None
     if not source.accepts(media_type):
         raise UploadUnreadable(
-            f"files of type {media_type} are not accepted here", hint=_accepted(source)
+            f"files of type {media_type} are not accepted here", hint=_list_accepted_formats(source)
         )
     return media_type

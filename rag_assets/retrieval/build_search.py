@@ -117,7 +117,7 @@ class BuildSearches:
         """
         lost: IndexInconsistent | None = None
         try:
-            found = await self._with_vectors_settled(await self._searched(progress), named=named)
+            found = await self._with_vectors_settled(await self._search_once(progress), named=named)
             found = replace(found, index_fault=await self._index_fault(found))
         except IndexInconsistent as error:
             found, lost = progress, error
@@ -158,7 +158,7 @@ class BuildSearches:
             return "entries missing"
         return "entries altered" if found.altered else None
 
-    async def _searched(self, progress: SearchProgress) -> SearchProgress:
+    async def _search_once(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may use all candidates in any way, so its search fetches complete rankings.

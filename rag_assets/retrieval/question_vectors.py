@@ -93,7 +93,7 @@ class QuestionVectors:
         key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
         if vector is None:
-            vector = await self._embedded(ref, tenant, serving, question)
+            vector = await self._embed_question(ref, tenant, serving, question)
             if _bytes_of(vector) <= _CACHED_BYTES:
                 self._vectors[key] = vector
         return vector
@@ -120,7 +120,7 @@ class QuestionVectors:
         for entry in cached:
             await entry.embedder.close()
 
-    async def _embedded(
+    async def _embed_question(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         cached = await self._embedder(ref, tenant, serving)

@@ -86,7 +86,7 @@ async def unmatched_filters(
     probes = [*_probes(progress)]
     asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
     try:
-        matched = await _matched(services, progress, asked) if asked else ()
+        matched = await _find_matched_fields(services, progress, asked) if asked else ()
     except RagAssetsError:
         return ()
     return tuple(
@@ -96,7 +96,7 @@ async def unmatched_filters(
     )
 
 
-async def _matched(
+async def _find_matched_fields(
     services: SearchServices, progress: SearchProgress, probes: Sequence[_Probe]
 ) -> set[str]:
     """Return the fields of the probes that a readable document matches."""

@@ -190,7 +190,7 @@ def test_a_question_is_embedded_once(
     session = driver.session
     retriever = Retriever(session.catalog, session.store, session.embedders)
     question = SearchRequest(query="asked twice")
-    embed = QuestionVectors._embedded
+    embed = QuestionVectors._embed_question
     embedded: list[str] = []
 
     async def counted(self: QuestionVectors, *arguments: Any) -> Any:
@@ -198,7 +198,7 @@ def test_a_question_is_embedded_once(
         return await embed(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionVectors, "_embedded", counted)
+        patch.setattr(QuestionVectors, "_embed_question", counted)
         first, again = (retriever.search("asked", question).hits for _ in range(2))
         retriever.search("asked", SearchRequest(query="words alone", mode="text"))
     retriever.close()

@@ -234,7 +234,7 @@ class SearchPlan:
             after = await step.run(before)
         else:
             with before.timings.part(name):
-                after = _admitted(before, await step.run(before))
+                after = _admit_changes(before, await step.run(before))
         if after is not before and self._needs_verification(step, after):
             return await self._verify.again(after)
         return after
@@ -251,7 +251,7 @@ class SearchPlan:
         return True
 
 
-def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
+def _admit_changes(before: SearchProgress, after: SearchProgress) -> SearchProgress:
     """Return the progress with the changes that an added step is allowed to make.
 
     It may reorder, score and leave out candidates, and recall candidates before verification. It
