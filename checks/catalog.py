@@ -17,7 +17,6 @@ def verdict_of(
     """Require that the catalog lacks no change.
 
     Args:
-        tenant_id: the tenant.
         standing: whether the catalog lacks changes of the tenant.
         security: whether the catalog lacks security changes of any tenant.
         refused: why the tenant's data must not be deleted; None if deleting is allowed.

@@ -121,7 +121,7 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
     )
 
 
-def not_evaluated(missing: Sequence[str]) -> Verdict:
+def verdict_without_packages(missing: Sequence[str]) -> Verdict:
     """Return the verdict if the package extra is missing: a warning that blocks no build."""
     return Verdict(
         passed=False,
@@ -147,7 +147,7 @@ def not_evaluated(missing: Sequence[str]) -> Verdict:
 def chunk_expectations(context: CheckContext) -> Verdict:
     """Validate the chunk table with its suite."""
     if missing := missing_modules(CHECKS):
-        return not_evaluated(missing)
+        return verdict_without_packages(missing)
     ctx = context.of_build
     parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
@@ -169,7 +169,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
 def embedding_expectations(context: CheckContext) -> Verdict:
     """Validate the embedding table with its suite."""
     if missing := missing_modules(CHECKS):
-        return not_evaluated(missing)
+        return verdict_without_packages(missing)
     ctx = context.of_build
     parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)

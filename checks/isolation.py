@@ -54,7 +54,6 @@ def verdict_of(
     """Require that no entry violates isolation, and that the alias shows only this tenant.
 
     Args:
-        tenant: the tenant.
         violations: the violations found.
         scanned: number of scanned entries.
         alias: the tenant's alias; None if it does not exist.

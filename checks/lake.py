@@ -21,7 +21,6 @@ def verdict_of(
     """Require that the lake has all rows that the live builds need, in readable files.
 
     Args:
-        drift: the comparison.
         uris: names of documents by id.
         writer_at_work: whether another run may be between two steps of a write.
     """

@@ -15,7 +15,6 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     """Warn of documents in quarantine; they do not affect other documents.
 
     Args:
-        tenant_id: the tenant.
         failed: the first documents in quarantine.
         count: how many documents are in quarantine.
         documents: number of the tenant's documents, without deleted ones.

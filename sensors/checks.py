@@ -63,7 +63,6 @@ def compare_staleness(
         limits: time by which the index of each tenant may lag.
         lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without a result is in neither group.
-        now: the present time.
     """
     unchanged: list[str] = []
     changed: list[str] = []

@@ -56,7 +56,6 @@ def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -
 
     Args:
         state: the tenant's state.
-        now: the present time.
         wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
             command does not wait.
     """

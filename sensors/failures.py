@@ -43,7 +43,6 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
 
     Args:
         catalog: stores the record of the failure.
-        record: the tenant.
         message: why the run failed.
         all_done: whether the run did everything that it could, for example everything except
             documents without a vector. Then only those documents wait for their next retry;

@@ -81,7 +81,6 @@ def tenant_states(
 
     Args:
         catalog: contains the tenants.
-        records: the tenants.
         parsed: caches parsed tenants between calls.
         settings: settings of the installation.
 

@@ -27,7 +27,6 @@ def for_each(
     Args:
         context: context of the op.
         installation: the installation that the tenants belong to.
-        records: the tenants.
         what: name of the work, for the log.
         work: the function to call; it returns a line for the log, or None.
     """

@@ -57,7 +57,6 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
     """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
-        ctx: the tenant's context.
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()

@@ -88,7 +88,6 @@ def defer_documents(
     """Defer documents whose missing vectors are all in open batches; return how many.
 
     Args:
-        ctx: the tenant's context.
         work: the slice that the documents belong to.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """

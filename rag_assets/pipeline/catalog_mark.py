@@ -41,7 +41,6 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
     """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
-        tenant_id: the tenant.
         syncs: the last syncs of those of its sources whose deletions are held.
         refused: why the tenant's data must not be deleted; None if a person only has to confirm the
             deletions.

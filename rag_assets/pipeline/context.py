@@ -208,7 +208,6 @@ class TenantContext:
         """Return the key of a document's chunks in the lake.
 
         Args:
-            document: the document.
             parsed_digest: hash of its parsed text.
             media_type: the type of its content.
         """

@@ -84,7 +84,6 @@ def inspect_index(
     """Compare generations of a tenant with their indexes; read-only.
 
     Args:
-        ctx: the tenant's context.
         build: compare only this build; None: every live build.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected

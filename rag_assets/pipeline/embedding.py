@@ -97,7 +97,6 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     documents.
 
     Args:
-        ctx: the tenant's context.
         work: the run's slice.
         spent: dollars that the same sync spent in earlier runs.
 

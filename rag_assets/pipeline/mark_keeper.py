@@ -268,7 +268,6 @@ class MarkKeeper:
         """Return whether a receipt proves a tenant's removal.
 
         Args:
-            tenant_id: the tenant.
             incarnation: only the removal of this incarnation; None: of any.
         """
         receipts = self._catalog.receipts.all(tenant_id)

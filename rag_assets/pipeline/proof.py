@@ -51,7 +51,6 @@ def prove(
     """Search every store for remaining data of documents.
 
     Args:
-        ctx: the tenant's context.
         traces: traces of the documents.
         uploaded: whether files were uploaded with the documents.
         deleted_entries: number of deleted entries that the index's files still contain; None if it
@@ -81,7 +80,6 @@ def prove_masked(
     """Search for texts with credentials by their hashes, after everything was scanned.
 
     Args:
-        ctx: the tenant's context.
         dead: keys of the texts in the lake.
         deleted_entries, dead_rows: see prove.
     """

@@ -21,8 +21,6 @@ def publish(
     """Make a build serve: one transaction changes the catalog, then the alias is derived from it.
 
     Args:
-        ctx: the tenant's context.
-        generation: the build.
         findings: findings of the checks that judged the build.
         pin: a pin that is set in the same transaction.
         notes: further fields of the event.

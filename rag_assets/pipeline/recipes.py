@@ -103,7 +103,6 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
         tenant: the tenant as configured now.
         embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
             also apply to builds that it made.
-        generation: the build.
 
     Raises:
         BuildNotWritable: the recipe is not known, or the recipe or the model can no longer be used.
@@ -129,7 +128,6 @@ def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
     """Return the properties of a build's index.
 
     Args:
-        generation: the build.
         tenant: configured for it.
     """
     return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])

@@ -57,7 +57,6 @@ def purge_tenant(
 
     Args:
         catalog, lake, store, settings: the installation's catalog, stores and settings.
-        record: the tenant.
         by: who removes the tenant, for the receipt.
         clock: gives the time of the removal.
         delete_history: deletes Dagster's records of the tenant.

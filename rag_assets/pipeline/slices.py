@@ -51,7 +51,6 @@ class StageTime:
     every run.
 
     Args:
-        ctx: the tenant's context.
         seconds: the full time.
         is_hurried: whether an urgent document is in the slice.
     """
@@ -177,7 +176,6 @@ def put_off(
     retried.
 
     Args:
-        ctx: the tenant's context.
         work: the slice of the documents.
         waits: the reasons.
         deferred: whether the documents did not fail, but wait for a batch at the provider.

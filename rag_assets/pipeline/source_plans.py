@@ -122,7 +122,6 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        ctx: the tenant's context.
         allow_deletes: whether a person has allowed any number of deletions.
         anew: list a source even if it knows that its state is unchanged since its last listing.
     """
@@ -177,7 +176,6 @@ def _lost_with_their_folder(
     """Return the lost documents of each folder that was replaced or is missing.
 
     Args:
-        source: the source.
         listing: the listing of the source.
         known: the source's documents in the catalog.
         former: the folders of the source's last listing.

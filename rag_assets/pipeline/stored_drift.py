@@ -45,7 +45,6 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
     """Compare each store with the catalog; read-only.
 
     Args:
-        ctx: the tenant's context.
         share: the documents whose contents are compared; missing contents are always found.
     """
     return [compare(ctx, share) for compare in STORES]

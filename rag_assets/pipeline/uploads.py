@@ -155,7 +155,6 @@ class Uploads:
         """Store a file that was examined; the next sync indexes it.
 
         Args:
-            ref: the tenant.
             new: the result of examine().
             received: the file's content.
             replaces: id of the upload that the file replaces.

@@ -141,7 +141,6 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
 
     Args:
         answer: a model's text.
-        hits: the passages.
         mark: whether a claim stays if its only fault is figures that its cited passages lack.
             Its markers are then replaced with `[unsupported]`.
     """

@@ -18,7 +18,6 @@ def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | 
 
     Args:
         text: the text; its white space is collapsed.
-        question: the question, in words.
         length: approximate number of characters.
         language: language of the text's document, as indexed; None if uncertain.
     """
