@@ -1,4 +1,4 @@
-"""programs: finds programs with another schema version that are connected to the catalog."""
+"""programs: finds connected programs whose schema version differs from this program's."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ def verdict_of(others: Sequence[str]) -> Verdict:
     """Require that every program has the schema of this one.
 
     Args:
-        others: connections of programs with another schema.
+        others: connections of programs with a different schema.
     """
     return Verdict(
         passed=not others,

@@ -111,7 +111,7 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Return the tags of a run that this process executes; by them, others notice its end."""
+    """Return the tags of a run of this process, by which others notice that the process ended."""
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 

@@ -45,7 +45,7 @@ class IndexState:
 
     @property
     def index_lost(self) -> bool:
-        """Return whether the index is missing or was replaced by another index."""
+        """Return whether the index is missing or was replaced by a different index."""
         return self.index != "present"
 
     @property
@@ -64,7 +64,7 @@ class IndexDifference(NamedTuple):
 
     Attributes:
         text: the difference in words.
-        is_replaced: whether another index was put in place of the build's index, perhaps on
+        is_replaced: whether a different index replaced the build's index, perhaps on
             purpose.
         is_lost: whether the build's index does not exist.
     """

@@ -36,7 +36,7 @@ class Order:
 
     @classmethod
     def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
-        """Return an order with credentials in its reason masked."""
+        """Return an order, with the credentials in its reason masked."""
         return cls(by, masker_of(ctx.settings.local).text(reason))
 
 

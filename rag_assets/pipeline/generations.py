@@ -125,7 +125,7 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
 
     Raises:
-        IndexInconsistent: the index is missing, or was replaced by another of the same name.
+        IndexInconsistent: the index is missing, or was replaced by one of the same name.
         IndexUnavailable: the index is closed, blocked or red.
     """
     presence = ctx.store.indexes.presence(index_of(generation))

@@ -112,7 +112,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
     """Require that a build holds as many entries as it should.
 
     Raises:
-        IndexInconsistent: the build holds another number of entries.
+        IndexInconsistent: the build holds a different number of entries.
     """
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))

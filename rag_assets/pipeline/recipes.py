@@ -1,7 +1,7 @@
 """Recipes: everything that distinguishes one build of a tenant's index from another.
 
 A build's key is a hash of its recipe, and the build's row stores it. So a build can be brought up
-to date, repaired and checked while the tenant's configuration asks for another build.
+to date, repaired and checked while the tenant's configuration asks for a different build.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Work:
         config_key: the key of the build's configuration.
         documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
-        beside: whether the tenant's configuration asks for another build.
+        beside: whether the tenant's configuration asks for a different build.
     """
 
     context: TenantContext
