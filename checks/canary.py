@@ -33,8 +33,8 @@ def verdict_of(seen: CanaryResult) -> Verdict:
     "embeddings",
     "canary",
     (
-        "A few fixed texts, embedded daily, have the vectors that they had the first time: the "
-        "provider did not change the model. The daily job records what is new or wrong; a check "
+        "A few fixed texts are embedded daily, and their vectors equal the first vectors, so the "
+        "provider did not change the model. The daily job records new and failed results; a check "
         "calls the embedder only if the last answer is older than a day."
     ),
 )
@@ -51,15 +51,16 @@ def _description(seen: CanaryResult) -> str:
         return (
             f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
             f" text {max(seen.distances):.4f} away from its first answer, more than {seen.limit:g};"
-            " vectors of before and after are not comparable. Give the tenant's embedder a"
-            " `revision`, such as today's date, and `rag-assets sync TENANT`: a new build is made"
-            f" with the present model; `rag-assets plan {seen.ref.id}` shows its price"
+            " vectors from before and after the change are not comparable. Set a new `revision`,"
+            " such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`:"
+            " this makes a new build with the present model;"
+            f" `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:
         return f"the embedder did not answer: {seen.error}"
     if not seen.distances:
-        return "the first answer is stored; later ones are compared with it"
-    return f"no probe moved by more than {max(seen.distances):.6f}"
+        return "the first answer is stored; later answers are compared with it"
+    return f"no probe's vector moved by more than {max(seen.distances):.6f}"
 
 
 def _notes(seen: CanaryResult) -> Iterator[tuple[str, str | float]]:

@@ -17,7 +17,6 @@ def verdict_of(
     """Require that the catalog lacks no change.
 
     Args:
-        tenant_id: the tenant.
         standing: whether the catalog lacks changes of the tenant.
         security: whether the catalog lacks security changes of any tenant.
         refused: why the tenant's data must not be deleted; None if deleting is allowed.
@@ -25,7 +24,7 @@ def verdict_of(
     faults = [_FAULTS[standing]] if standing in _FAULTS else []
     if security.standing != "current":
         faults.append("security changes are lost")
-    description = "the catalog has every change that the stores have kept"
+    description = "the catalog has every change that the stores have recorded"
     if refused is not None:
         description = f"{refused.message}: {refused.hint}"
     return Verdict(
@@ -34,7 +33,7 @@ def verdict_of(
         compared=(
             Compared("changes of the tenant in the catalog", "current", standing),
             Compared("security changes in the catalog", "current", security.standing),
-            Compared("security changes that it lacks", 0, len(security.lost)),
+            Compared("security changes that the catalog lacks", 0, len(security.lost)),
         ),
         columns=("fault", "which"),
         offenders=tuple((fault, tenant_id) for fault in faults),
@@ -45,8 +44,8 @@ def verdict_of(
     "raw_documents",
     "catalog",
     (
-        "The catalog is not an earlier one than the stores were written with. After a dump of "
-        "Postgres was put back, nothing is deleted, swept or pruned until "
+        "The catalog is at least as new as the stores. After an earlier dump of Postgres was "
+        "restored, nothing is deleted, swept or pruned until somebody runs "
         "`rag-assets sync TENANT --accept-catalog`."
     ),
     nightly=True,

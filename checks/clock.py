@@ -18,9 +18,9 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     elif later_times:
         description = (
             f"{counted(later_times, 'row')} with times in the future, recorded while the clock was"
-            " ahead: ages count from them until the next pruning corrects them"
+            " ahead: ages are counted from these times until the next pruning corrects them"
         )
-        mend = "`rag-assets prune TENANT` corrects them now"
+        mend = "run `rag-assets prune TENANT` to correct them now"
     else:
         description, mend = "the clock is trusted, and no recorded time lies in the future", ""
     return Verdict(
@@ -39,10 +39,9 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     "raw_documents",
     "clock",
     (
-        "The machine's clock is trusted, so that what is past its age is deleted, and no time in "
-        "the catalog that an age counts from lies in the future. While the clock is doubted, "
-        "nothing is deleted for its age until it is right again, or until "
-        "`rag-assets installation accept-clock`."
+        "The machine's clock is trusted, and no time from which an age is counted lies in the "
+        "future. While the clock is not trusted, nothing is deleted because of its age, until the "
+        "clock is right again or somebody runs `rag-assets installation accept-clock`."
     ),
 )
 def clock_check(context: CheckContext) -> Verdict:

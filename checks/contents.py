@@ -22,8 +22,8 @@ def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Ve
         passed=not offenders,
         description=_description(report, offenders, days),
         compared=(
-            Compared("documents with other content under equal facts", 0, len(report.altered)),
-            Compared("documents that their source does not have", 0, len(report.gone)),
+            Compared("documents whose content changed unnoticed", 0, len(report.altered)),
+            Compared("documents missing from their source", 0, len(report.gone)),
             Compared("sources that cannot be listed", 0, len(report.unlisted)),
         ),
         columns=("fault", "which"),
@@ -37,9 +37,10 @@ def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Ve
     "raw_documents",
     "contents",
     (
-        "The documents of the sources have the contents that the catalog recorded: none changed "
-        "while size, times and inode stayed, and none is gone unnoticed. Each evaluation reads a "
-        "share, such that all are read within `drift.days`; `rag-assets check --deep` reads all."
+        "The documents of the sources have the content that the catalog recorded: none changed "
+        "while its size, times and inode stayed the same, and none disappeared unnoticed. Each "
+        "evaluation reads a share of the documents, so that all are read within `drift.days`; "
+        "`rag-assets check --deep` reads all."
     ),
     nightly=True,
     repairable=True,
@@ -57,8 +58,8 @@ def contents_check(context: CheckContext) -> Verdict:
 
 def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
-        ("other content under equal facts", report.altered),
-        ("gone from its source", report.gone),
+        ("content changed unnoticed", report.altered),
+        ("missing from its source", report.gone),
     ):
         for id_ in ids:
             yield fault, uris.get(id_, id_)
@@ -68,8 +69,8 @@ def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tupl
 
 def _description(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
     if not offenders:
-        what = f"{counted(report.compared, 'document')} read again, as the catalog recorded them"
+        what = f"{counted(report.compared, 'document')} read again, equal to the catalog"
         return what if days == 1 else f"{what}; all are read within {days} days"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
-    return f"{fault}: {which}{more}; `rag-assets sync TENANT --repair` reads everything again"
+    return f"{fault}: {which}{more}; run `rag-assets sync TENANT --repair` to read everything again"

@@ -13,7 +13,7 @@ from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
     """Warn of deletions that are held back until a person decides."""
     documents = sum(each.documents for each in held)
-    description = "no deletion waits for a person"
+    description = "no deletion is held back"
     if held:
         more = f", and {counted(len(held) - 1, 'more source')}" if len(held) > 1 else ""
         description = (
@@ -27,8 +27,8 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
         columns=("source", "documents", "reason", "to delete them"),
         offenders=tuple((e.source, e.documents, e.reason, e.remedy) for e in held),
         severity="WARN",
-        mend="bring the documents back; or, if they are meant to be deleted, "
-        + (held[0].remedy if held else "allow it"),
+        mend="restore the documents in their source; or, to delete them, "
+        + (held[0].remedy if held else "allow the deletion"),
     )
 
 
@@ -36,8 +36,8 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
     "raw_documents",
     "deletions",
     (
-        "No source lost so many documents, in one listing or within its window of time, that their "
-        "deletion waits for a person. Until somebody decides, they stay searchable. Evaluated by "
+        "No source lost so many documents, in one listing or within its time window, that a person "
+        "must confirm their deletion. Until then, the documents stay searchable. Evaluated by "
         "every sync."
     ),
     with_syncs=True,

@@ -113,8 +113,8 @@ def verdict_of_vectors(
         columns=("document", "text", "fault"),
         offenders=tuple((d.uri, d.fault.text_sha256, d.fault.fault) for d in faulty),
         notes={"vectors": scanned, "texts not embedded yet": absent},
-        mend="give the tenant's embedder a `revision` and `rag-assets sync TENANT`: a new build"
-        " embeds every text anew",
+        mend="set a new `revision` for the tenant's embedder and run `rag-assets sync TENANT`: a"
+        " new build embeds every text again",
     )
 
 
@@ -136,10 +136,10 @@ def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None)
             fault = f"entry {entry_id} has no vector"
             offenders.append((shape.index_name, shape.generation, fault))
     if serving is not None and serving.current:
-        what = "serving: dimensions of its embedder"
+        what = "serving build: dimensions of its embedder"
         compared.append(Compared(what, serving.dimensions, serving.embedder_dimensions))
         if serving.dimensions != serving.embedder_dimensions:
-            fault = f"its embedder makes {serving.embedder_dimensions} dimensions"
+            fault = f"its embedder makes vectors of {serving.embedder_dimensions} dimensions"
             offenders.append(("serving", 0, fault))
     return Verdict(
         passed=not offenders,
@@ -147,7 +147,7 @@ def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None)
         compared=tuple(compared),
         columns=("index", "generation", "fault"),
         offenders=tuple(offenders),
-        mend="`rag-assets sync TENANT --repair` restores it from the lake",
+        mend="run `rag-assets sync TENANT --repair` to restore the index from the lake",
     )
 
 
@@ -155,8 +155,8 @@ def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None)
     "embeddings",
     "dimensions",
     (
-        "Every vector that the tenant's documents use has the embedder's dimension, holds finite "
-        "numbers only, and has norm 1."
+        "Every vector that the tenant's documents use has as many dimensions as the embedder's "
+        "vectors, contains only finite numbers, and has norm 1."
     ),
     judges_builds=True,
 )
@@ -169,8 +169,8 @@ def vector_dimensions(context: CheckContext) -> Verdict:
     "search_index",
     "dimensions",
     (
-        "The live index has the dimensions that the catalog and the embedder have, and "
-        "every entry has a vector."
+        "The live index has as many dimensions as the catalog records and the embedder's vectors "
+        "have, and every entry has a vector."
     ),
     judges_builds=True,
 )
@@ -200,12 +200,12 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
         absent += len(wanted.difference(keys))
         by_text = {fault.text_sha256: fault for fault in faults}
         for item in batch if by_text else ():
-            used = _used(hashes.get(item.chunk_set_key, ()), by_text)
+            used = _select_faults(hashes.get(item.chunk_set_key, ()), by_text)
             faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
     return verdict_of_vectors(faulty, scanned, absent, embedder.dimensions)
 
 
-def _used(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
+def _select_faults(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
     return [faults[text] for text in dict.fromkeys(hashes) if text in faults]
 
 

@@ -24,7 +24,7 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
         columns=("fault", "which"),
         offenders=tuple(("nearly full", offender) for offender in offenders),
         notes={disk.place: f"{in_megabytes(disk.free_bytes)} free" for disk in disks},
-        mend="free or add disk space, then sync again",
+        mend="free or add disk space, then run `rag-assets sync TENANT`",
     )
 
 
@@ -33,8 +33,8 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
     "disk",
     (
         "The disks of the lake, of uploaded files, of the local servers and of Elasticsearch's "
-        "nodes have more free space than Elasticsearch's flood stage, from which on it accepts no "
-        "entries. A full disk stops syncs, and embeds nothing that cannot be stored."
+        "nodes have more free space than Elasticsearch's flood stage, at which it accepts no more "
+        "entries. On a full disk, syncs stop before they embed texts that cannot be stored."
     ),
 )
 def disk_check(context: CheckContext) -> Verdict:

@@ -19,7 +19,7 @@ def verdict_of_states(
         uris: names of documents by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
-    compared = [row for state in states for row in _compared(state)]
+    compared = [row for state in states for row in _list_comparisons(state)]
     offenders = tuple(row for state in states for row in _offenders(state, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
@@ -36,11 +36,11 @@ def verdict_of_states(
     "search_index",
     "drift",
     (
-        "The live index holds exactly the entries in the catalog: none missing, none "
-        "altered, none orphaned, none foreign; their vectors are those in the lake, of which each "
-        "evaluation compares a share, such that all are compared within `drift.days` "
-        "(`rag-assets check --deep`: all); it is the index that was written to, with its mapping, "
-        "and the tenant's alias shows the serving generation."
+        "The live index contains exactly the entries in the catalog: none is missing, altered, "
+        "orphaned or foreign. Their vectors equal those in the lake: each evaluation compares a "
+        "share, so that all are compared within `drift.days`; `rag-assets check --deep` compares "
+        "all. The index is the one that was written to, with its mapping, and the tenant's alias "
+        "shows the serving generation."
     ),
     judges_builds=True,
     nightly=True,
@@ -77,7 +77,7 @@ def verdict_of(
     return verdict_of_states(states, uris, writer_at_work=writer_at_work())
 
 
-def _compared(state: IndexState) -> Iterator[Compared]:
+def _list_comparisons(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
     yield Compared(f"{name}: index", "present", state.index)
@@ -98,9 +98,9 @@ def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cel
         fault = "index is missing" if state.index == "missing" else "index was replaced"
         yield number, fault, state.generation.index_name
     if not state.fits:
-        yield number, "index has another mapping", state.generation.index_name
+        yield number, "index has a wrong mapping", state.generation.index_name
     if not state.alias_correct:
-        yield number, "alias shows other entries", state.generation.index_name
+        yield number, "alias shows wrong entries", state.generation.index_name
     for fault, ids in (
         ("foreign entry", drift.foreign),
         ("altered entries", drift.altered),
@@ -126,7 +126,7 @@ def _description(
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:
-        advice = "another run writes for the tenant now: check again when it has ended"
+        advice = "another run is writing for the tenant: check again when that run has ended"
     else:
-        advice = "`rag-assets sync TENANT --repair` repairs it"
+        advice = "run `rag-assets sync TENANT --repair` to repair the index"
     return f"{fault}: {which}{more}; {advice}"

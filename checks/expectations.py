@@ -115,21 +115,21 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
             for rule in broken
             for document, which in rule.examples or (("", ""),)
         ),
-        mend="change the tenant's chunker, or its embedder's `revision`, and"
-        " `rag-assets sync TENANT`: a new build cuts and embeds the documents anew",
+        mend="change the tenant's chunker, or its embedder's `revision`, and run"
+        " `rag-assets sync TENANT`: a new build chunks and embeds the documents again",
         notes={"rows": rows, "data docs": f"/data-docs/{docs.parent.name}/{docs.name}/index.html"},
     )
 
 
-def not_evaluated(missing: Sequence[str]) -> Verdict:
+def verdict_without_packages(missing: Sequence[str]) -> Verdict:
     """Return the verdict if the package extra is missing: a warning that blocks no build."""
     return Verdict(
         passed=False,
-        description="not evaluated: it needs packages that are not installed: "
+        description="not evaluated: the check needs packages that are not installed: "
         + ", ".join(missing),
         compared=(),
         severity="WARN",
-        mend="pip install 'rag-assets[checks]'",
+        mend="run pip install 'rag-assets[checks]'",
     )
 
 
@@ -137,8 +137,9 @@ def not_evaluated(missing: Sequence[str]) -> Verdict:
     "chunks",
     "expectations",
     (
-        "Great Expectations over the chunks that the tenant's documents use: required fields, "
-        "unique ordinals, offsets and lines in order, the limits of the chunkers, true hashes."
+        "The chunks that the tenant's documents use meet a Great Expectations suite: required "
+        "fields, unique ordinals, offsets and lines in order, sizes within the limits of the "
+        "chunkers, correct hashes."
     ),
     job="expectations",
     judges_builds=True,
@@ -146,11 +147,11 @@ def not_evaluated(missing: Sequence[str]) -> Verdict:
 def chunk_expectations(context: CheckContext) -> Verdict:
     """Validate the chunk table with its suite."""
     if missing := missing_modules(CHECKS):
-        return not_evaluated(missing)
+        return verdict_without_packages(missing)
     ctx = context.of_build
     parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
-    docs = _docs(ctx, "chunks")
+    docs = _docs_folder(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
     return verdict_of(outcome, len(rules), docs)
 
@@ -159,8 +160,8 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     "embeddings",
     "expectations",
     (
-        "Great Expectations over the vectors that the tenant's documents use: one per text, of "
-        "the embedder's length, under a SHA-256, with the time it was made."
+        "The vectors that the tenant's documents use meet a Great Expectations suite: one vector "
+        "per text, of the embedder's length, stored under a SHA-256 with the time of its creation."
     ),
     job="expectations",
     judges_builds=True,
@@ -168,11 +169,11 @@ def chunk_expectations(context: CheckContext) -> Verdict:
 def embedding_expectations(context: CheckContext) -> Verdict:
     """Validate the embedding table with its suite."""
     if missing := missing_modules(CHECKS):
-        return not_evaluated(missing)
+        return verdict_without_packages(missing)
     ctx = context.of_build
     parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)
-    docs = _docs(ctx, "embeddings")
+    docs = _docs_folder(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
     return verdict_of(outcome, len(rules), docs)
 
@@ -226,5 +227,5 @@ def _by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Colum
     }
 
 
-def _docs(ctx: TenantContext, asset: str) -> Path:
+def _docs_folder(ctx: TenantContext, asset: str) -> Path:
     return ctx.settings.data_docs / ctx.ref.id / asset

@@ -32,13 +32,13 @@ def fault_of(
     owner = Owner(tenant, incarnation, entry.generation)
     scope = scopes.get(entry.document_id)
     faults = (
-        (entry.tenant != tenant, f"carries the tenant {entry.tenant!r}"),
+        (entry.tenant != tenant, f"has the id of tenant {entry.tenant!r}"),
         (not entry.correctly_routed, "is routed to another tenant"),
         (entry.incarnation != incarnation, "belongs to an earlier tenant of this id"),
-        (scope is None, f"its document is not the tenant's ({entry.document_id})"),
+        (scope is None, f"belongs to no document of the tenant ({entry.document_id})"),
         (
             entry.access_scope != scope,
-            f"carries the scope {entry.access_scope!r} instead of {scope!r}",
+            f"has the access scope {entry.access_scope!r} instead of {scope!r}",
         ),
         (
             entry.id != entry_id(owner, entry.document_id, entry.index_key, entry.ordinal),
@@ -54,7 +54,6 @@ def verdict_of(
     """Require that no entry violates isolation, and that the alias shows only this tenant.
 
     Args:
-        tenant: the tenant.
         violations: the violations found.
         scanned: number of scanned entries.
         alias: the tenant's alias; None if it does not exist.
@@ -77,8 +76,8 @@ def verdict_of(
         columns=("where", "entry", "fault"),
         offenders=tuple(offenders),
         notes={"entries": scanned},
-        mend="`rag-assets sync TENANT --repair` deletes what is not the tenant's, and restores what"
-        " is",
+        mend="run `rag-assets sync TENANT --repair` to delete entries that are not the tenant's,"
+        " and to restore the tenant's own",
     )
 
 
@@ -86,9 +85,9 @@ def verdict_of(
     "search_index",
     "isolation",
     (
-        "No entry carries another tenant's id, lies where another tenant's searches look, belongs "
-        "to a document that is not the tenant's, or carries another access scope than the "
-        "catalog's; and the tenant's alias shows this tenant alone."
+        "No entry has another tenant's id, is routed to another tenant's searches, belongs to a "
+        "document that is not the tenant's, or has a different access scope than in the catalog; "
+        "and the tenant's alias shows only this tenant."
     ),
     judges_builds=True,
     against_catalog=True,
@@ -135,7 +134,7 @@ def _index_names(context: CheckContext) -> list[str]:
 
 def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
     if not offenders:
-        return f"{counted(scanned, 'entry', 'entries')}, all of this tenant and its scopes"
+        return f"{counted(scanned, 'entry', 'entries')}, all with this tenant and its access scopes"
     where, entry, fault = offenders[0]
     more = f", and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     return f"{entry or where} {fault}{more}"

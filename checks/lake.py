@@ -9,7 +9,7 @@ from rag_assets.pipeline.lake_drift import BuildLosses, LakeDrift, compare_lake
 
 _FAULTS = {
     "missing": "file is missing",
-    "cut": "file has another size",
+    "cut": "file has a wrong size",
     "unreadable": "file cannot be read",
     "altered": "file was altered: rows differ from their checksums",
 }
@@ -21,7 +21,6 @@ def verdict_of(
     """Require that the lake has all rows that the live builds need, in readable files.
 
     Args:
-        drift: the comparison.
         uris: names of documents by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
@@ -49,8 +48,8 @@ def verdict_of(
     "lake",
     (
         "The lake has the text, the chunks and the vectors of every version in a live build, and "
-        "its tables' files are there and can be read. A share of the files is read to the end, "
-        "such that all are within `drift.days`; `rag-assets check --deep` reads all."
+        "the files of its tables exist and can be read. Each evaluation reads a share of the files "
+        "to the end, so that all are read within `drift.days`; `rag-assets check --deep` reads all."
     ),
     nightly=True,
     repairable=True,
@@ -84,9 +83,9 @@ def _offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell
 
 def _lost(lost: BuildLosses, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
-        ("its text is lacking", lost.parsed),
-        ("its chunks are lacking", lost.chunks),
-        ("a vector is lacking", lost.vectors),
+        ("its text is missing", lost.parsed),
+        ("its chunks are missing", lost.chunks),
+        ("a vector is missing", lost.vectors),
     ):
         for id_ in sorted(ids):
             yield lost.generation.number, fault, uris.get(id_, id_)
@@ -96,14 +95,21 @@ def _description(
     drift: LakeDrift, offenders: tuple[tuple[Cell, ...], ...], *, writer_at_work: bool
 ) -> str:
     if not offenders:
-        return f"the lake has all that {counted(drift.versions, 'version')} in live builds need"
+        return (
+            f"the lake has all rows that {counted(drift.versions, 'version')} in live builds need"
+        )
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:
-        return f"{which}: {fault}{more}; another run writes now: check again when it has ended"
+        return (
+            f"{which}: {fault}{more}; another run is writing for the tenant: check again when that"
+            " run has ended"
+        )
     embedded = (
-        f"; {counted(drift.to_embed, 'text')} will be embedded again, no store has their vectors"
+        f"; {counted(drift.to_embed, 'text')} will be embedded again, because no store has their"
+        " vectors"
         if drift.to_embed
-        else ", embedding nothing"
+        else " without embedding any text"
     )
-    return f"{which}: {fault}{more}; `rag-assets sync TENANT --repair` repairs it{embedded}"
+    command = "run `rag-assets sync TENANT --repair` to restore the lake"
+    return f"{which}: {fault}{more}; {command}{embedded}"

@@ -39,7 +39,7 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
             for code, count in sorted(by_language.items())
         ),
         severity="WARN",
-        mend="give the tenant another `embedder`; `rag-assets plan TENANT` shows what it costs",
+        mend="configure a different `embedder`; `rag-assets plan TENANT` shows what it costs",
     )
 
 
@@ -47,21 +47,22 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
     "embeddings",
     "languages",
     (
-        "The embedder reads the scripts of the tenant's documents. Texts in others are spelled "
-        "letter by letter, so that vectors do not tell their meanings apart; a warning. Of an "
-        "embedder whose tokenizer is at its provider nothing is known, and the check passes."
+        "The embedder reads the scripts of the tenant's documents. Texts in other scripts are "
+        "split into single letters, so their vectors do not represent their meaning; the check"
+        " then "
+        "warns. If only the provider has the embedder's tokenizer, the check passes."
     ),
 )
 def languages_check(context: CheckContext) -> Verdict:
     """Check a sample of the documents' chunks."""
     ctx = context.of_build
     unread = UnreadDocuments(ctx.embedder)
-    for row in _sampled(ctx):
+    for row in _sample_chunk_sets(ctx):
         unread.add(row.language, row.chunks)
     return verdict_of(ctx.embedder.embedder_id, unread.by_language, unread.documents)
 
 
-def _sampled(ctx: TenantContext) -> Iterator[ChunkSetRow]:
+def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of a sample of documents; chosen by id, it is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))

@@ -1,4 +1,4 @@
-"""programs: finds programs with another schema version that are connected to the catalog."""
+"""programs: finds connected programs whose schema version differs from this program's."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,16 @@ def verdict_of(others: Sequence[str]) -> Verdict:
     """Require that every program has the schema of this one.
 
     Args:
-        others: connections of programs with another schema.
+        others: connections of programs with a different schema.
     """
     return Verdict(
         passed=not others,
         description="; ".join(others) or "every connected program has the schema of this one",
-        compared=(Compared("programs with another schema", 0, len(others)),),
+        compared=(Compared("programs with a different schema", 0, len(others)),),
         columns=("fault", "which"),
-        offenders=tuple(("another schema", other) for other in others),
-        mend="`rag-assets up` replaces processes of this home folder; restart any other yourself",
+        offenders=tuple(("different schema", other) for other in others),
+        mend="run `rag-assets up` to restart the processes of this home folder; restart all other"
+        " programs yourself",
     )
 
 
@@ -28,8 +29,8 @@ def verdict_of(others: Sequence[str]) -> Verdict:
     "programs",
     (
         "Every program that is connected to the catalog, on any machine, has the schema of this "
-        "one. An older program stops working when a newer one has upgraded the catalog: a daemon "
-        "follows no change, a service answers 503."
+        "one. An older program stops working once a newer one has upgraded the catalog: a daemon "
+        "no longer follows changes, and a service answers 503."
     ),
 )
 def programs_check(context: CheckContext) -> Verdict:

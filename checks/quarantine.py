@@ -15,7 +15,6 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     """Warn of documents in quarantine; they do not affect other documents.
 
     Args:
-        tenant_id: the tenant.
         failed: the first documents in quarantine.
         count: how many documents are in quarantine.
         documents: number of the tenant's documents, without deleted ones.
@@ -24,7 +23,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
         more = f", and {count - 1:,} more" if count > 1 else ""
         description = f"{failed[0].uri}: {failed[0].error_message}{more}; {remedy_of(failed[0])}"
     else:
-        description = f"all of {counted(documents, 'document')} could be read"
+        description = f"no document in quarantine, of {counted(documents, 'document')}"
     return Verdict(
         passed=not count,
         description=description,
@@ -32,7 +31,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
         columns=("document", "reason"),
         offenders=tuple((d.uri, d.error_message) for d in failed),
         severity="WARN",
-        mend="`rag-assets documents TENANT` names all with their reasons, and"
+        mend="`rag-assets documents TENANT` lists all of them with their reasons, and"
         " `rag-assets sync TENANT` tries them again",
         notes={"documents": documents, "rows": f"/documents/{tenant_id}?status=FAILED"}
         if count
@@ -44,8 +43,8 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     "search_index",
     "quarantine",
     (
-        "Every document could be read, parsed and embedded. Each that could not is named with its "
-        "reason and what to do; its last good version stays searchable. Evaluated by every sync."
+        "Every document could be read, parsed and embedded. Each failed document is listed with "
+        "its reason and remedy; its last good version stays searchable. Evaluated by every sync."
     ),
     with_syncs=True,
 )

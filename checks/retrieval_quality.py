@@ -40,14 +40,14 @@ def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
 def verdict_alone(found: Evaluation, least: int) -> Verdict:
     """Return the serving build's measures; warn of too few questions or deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
-    parts = [f"build {found.generation}, which serves: {_values(found)}"] if count else []
+    parts = [f"serving build {found.generation}: {_values(found)}"] if count else []
     if count < least:
         parts.append(
-            f"only {counted(count, 'judged question')} of at least {least}: no build is held back"
-            " for its answers"
+            f"only {counted(count, 'judged question')}, and at least {least} are needed: no build"
+            " is held back because of its answers"
         )
     if gone:
-        parts.append(f"of {counted(gone, 'question')} documents are gone")
+        parts.append(f"documents that answer {counted(gone, 'question')} no longer exist")
     return Verdict(
         passed=count >= least and not found.unmeasured,
         description="; ".join(parts),
@@ -58,7 +58,7 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
         columns=("question", "documents that are gone"),
         offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
         severity="WARN",
-        mend="`rag-assets judgements import TENANT FILE` adds and replaces judged questions",
+        mend="add or replace judged questions with `rag-assets judgements import TENANT FILE`",
         notes=dict(_notes(found)),
     )
 
@@ -67,10 +67,10 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
     "retrieval_quality",
     "retrieval_quality",
     (
-        "A build that is complete and does not serve yet answers the tenant's judged questions as "
-        "well as the serving one: its nDCG@10 and recall@5 are lower by no more than "
-        "quality.tolerance, on the same questions and documents. Fewer questions than "
-        "quality.least are a warning."
+        "A complete build that does not serve yet answers the tenant's judged questions as well as "
+        "the serving build: on the same questions and documents, its nDCG@10 and recall@5 are "
+        "lower by at most quality.tolerance. With fewer questions than quality.least, the check "
+        "warns."
     ),
     judges_builds=True,
 )
@@ -79,10 +79,10 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(tenant_id).get(False):
-        return _unasked(no_questions(tenant_id), least, passed=True)
+        return _verdict_without_questions(no_questions(tenant_id), least, passed=True)
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
-        return _unasked("no build serves yet", least, passed=True)
+        return _verdict_without_questions("no build serves yet", least, passed=True)
     try:
         new = context.build or _candidate(ctx, serving)
         if new is not None:
@@ -91,7 +91,9 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
             raise  # Its quality is unknown: it is judged again later.
-        return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
+        return _verdict_without_questions(
+            f"the questions could not be asked: {error.advice}", least, passed=False
+        )
 
 
 def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
@@ -101,13 +103,13 @@ def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
     return max(waiting, key=lambda one: one.number, default=None)
 
 
-def _unasked(description: str, least: int, *, passed: bool) -> Verdict:
+def _verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
     return Verdict(
         passed=passed,
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",
-        mend="`rag-assets eval TENANT` asks them at once, and says what keeps it from that",
+        mend="`rag-assets eval TENANT` asks them at once, or shows why they cannot be asked",
     )
 
 
@@ -125,4 +127,4 @@ def _notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
     if found.people.judged is not None:
         yield "judged of the first 10", round(found.people.judged, 4)
     if found.unanswerable:
-        yield "questions that nothing answers", found.unanswerable
+        yield "questions that no document answers", found.unanswerable

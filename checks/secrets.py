@@ -109,15 +109,15 @@ class Gate:
     def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
         self._read = read
         self._scanner = scanner
-        self._parsed: tuple[str, tuple[MaskedSpan, ...]] | None = None
+        self._read_parsed_text: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
     def confirms(self, piece: str) -> bool:
         """Return whether the gate would mask a part of the document, or never scanned it."""
-        if self._parsed is None:
+        if self._read_parsed_text is None:
             parsed = self._read()
             spans = credentials(parsed, self._scanner) if parsed is not None else ()
-            self._parsed = (parsed.text if parsed is not None else "", spans)
-        text, spans = self._parsed
+            self._read_parsed_text = (parsed.text if parsed is not None else "", spans)
+        text, spans = self._read_parsed_text
         at = text.find(piece)
         if at < 0:
             return True
@@ -139,13 +139,13 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     else:
         description = f"no credential in {counted(scanned.chunks, 'chunk')}"
         if scanned.dropped:
-            description += f"; {counted(scanned.dropped, 'chunk')} dropped by the chain"
+            description += f"; {counted(scanned.dropped, 'chunk')} dropped by the pipeline"
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in scanned.rules)
     return Verdict(
         passed=not leaking,
         description=description,
         compared=(Compared("credentials left", 0, leaks),),
-        mend="remove the credential from the source, revoke it, and `rag-assets sync TENANT`",
+        mend="remove the credential from the source, revoke it, and run `rag-assets sync TENANT`",
         columns=("document", "where", "chunk", "rules"),
         offenders=tuple(
             (document.uri, leak.where, leak.ordinal, ", ".join(leak.rules))
@@ -155,8 +155,8 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
         notes={
             "documents scanned": scanned.documents,
             "chunks scanned": scanned.chunks,
-            "chunks withheld upstream": scanned.dropped,
-            "rules of those": by_rule or "none",
+            "chunks dropped by the pipeline": scanned.dropped,
+            "rules of dropped chunks": by_rule or "none",
             "documents with masked credentials": len(scanned.masked),
             "credentials masked in": _masked_note(scanned.masked),
         },
@@ -178,7 +178,8 @@ def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> s
     "secrets",
     (
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
-        "in which it does is quarantined. What the chain masked or dropped by itself is a note."
+        "with a credential is quarantined. Credentials that the pipeline masked, and chunks that "
+        "it dropped, are only noted."
     ),
     judges_builds=True,
 )
@@ -189,19 +190,19 @@ def secrets_check(context: CheckContext) -> Verdict:
     if leaking:
         _quarantine(context, leaking)
     if scanned.dropped:
-        context.log.warning(f"chunks dropped for a credential: {scanned.dropped}")
+        context.log.warning(f"chunks dropped because of a credential: {scanned.dropped}")
     verdict = verdict_of(leaking, scanned)
-    return replace(verdict, notes={**verdict.notes, **_of_rules(context.tenant.scanned)})
+    return replace(verdict, notes={**verdict.notes, **_notes_of_rules(context.tenant.scanned)})
 
 
-def _of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
+def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the rules of the last complete scan of stored data, and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
     notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}
-    notes["found when these rules were new"] = by_rule or "none"
+    notes["found by the first scan with these rules"] = by_rule or "none"
     if receipt := scanned.get("receipt"):
-        notes["receipt of what was found"] = receipt
+        notes["receipt of that scan"] = receipt
     return notes
 
 
@@ -224,15 +225,15 @@ def _scan_tenant(
             scanned += len(row.chunks)
             dropped_count += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
-            gate = Gate(partial(_parsed, ctx, item), scanner)
+            gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
             found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
             if found:
-                leaking.append(_leaking(item, found))
+                leaking.append(_to_leaking_document(item, found))
     of_dropped = tuple(sorted(dropped.items()))
     return leaking, Scanned(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
 
-def _parsed(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
+def _read_parsed_text(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
     key = ctx.parse_key(item.document)
     row = ctx.lake.parsed([key]).get(key)
     return row.parsed if row is not None else None
@@ -246,7 +247,7 @@ def _with_rows(
             yield item, rows[item.chunk_set_key]
 
 
-def _leaking(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
+def _to_leaking_document(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
     document = item.document
     return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
 
@@ -257,7 +258,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         Failure(
             document.document_id,
             document.document_key,
-            f"a credential was left in it (found by: {', '.join(document.rules)})",
+            f"the document still contains a credential (found by: {', '.join(document.rules)})",
             "credential",
         )
         for document in leaking
@@ -282,7 +283,10 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
             locked.catalog.index.withhold(ctx.ref, ids)
             clean_up(locked)
     except TenantLocked as error:
-        context.log.warning(f"the next run deletes their entries from the index: {error.message}")
+        context.log.warning(
+            "the entries of the quarantined documents cannot be deleted from the index now; the"
+            f" next run deletes them: {error.message}"
+        )
 
 
 def _leak(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:

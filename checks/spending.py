@@ -29,12 +29,13 @@ def verdict_of(
     near = [cap for cap in caps if cap.share >= _NEAR]
     if stopping:
         description = (
-            f"the cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"
+            f"the spending cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"
             f" {counted(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
         )
     elif near:
         description = (
-            f"{near[0].share:.0%} of the cap of {near[0].limit_text}: {near[0].spent_text}"
+            f"{near[0].share:.0%} of the spending cap of {near[0].limit_text} is used:"
+            f" {near[0].spent_text}"
         )
     else:
         description = f"{dollars(spent.day)} spent today, {dollars(spent.month)} this month"
@@ -56,8 +57,8 @@ def verdict_of(
     "embeddings",
     "spending",
     (
-        "No spending cap keeps documents waiting. Shows the spending under each cap, and "
-        "adds a note when four fifths of one are spent. Evaluated by every sync."
+        "No document waits because a spending cap is reached. The check shows the spending under "
+        "each cap, and a note once four fifths of a cap are spent. Evaluated by every sync."
     ),
     with_syncs=True,
 )
@@ -80,10 +81,10 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
 def _remedy(cap: Cap) -> str:
     if cap.until is None:
         return (
-            f"`rag-assets sync TENANT` for the next {dollars(cap.most)}, or raise caps.{cap.name}"
-            " before"
+            f"run `rag-assets sync TENANT` to spend up to another {dollars(cap.most)}, or raise"
+            f" caps.{cap.name} first"
         )
     return (
-        f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or raise caps.{cap.name} and `rag-assets sync"
-        " TENANT`"
+        f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or raise caps.{cap.name} and run `rag-assets"
+        " sync TENANT`"
     )

@@ -124,9 +124,9 @@ def verdict_of(
     return Verdict(
         passed=not late and not held,
         description=_description(behind, late, oldest, limit),
-        mend="`rag-assets sync TENANT --allow-deletes` deletes what disappeared"
+        mend="run `rag-assets sync TENANT --allow-deletes` to delete the documents that disappeared"
         if held
-        else "`rag-assets sync TENANT` brings them up to date, or says what keeps it from that",
+        else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
         compared=(
             Compared("oldest lag in minutes, at most", minutes(limit), minutes(oldest)),
             Compared("documents later than that", 0, len(late)),
@@ -150,9 +150,9 @@ def verdict_of(
     "search_index",
     "staleness",
     (
-        "No document has been behind its source for longer than the tenant's freshness limit: "
-        "none waits, none is quarantined while an older version is served, and a fresh listing "
-        "of the sources shows what the catalog recorded."
+        "No document has been behind its source for longer than the tenant's freshness limit: none "
+        "waits to be indexed, none is quarantined while an older version is served, and a fresh "
+        "listing of the sources equals the catalog."
     ),
 )
 def staleness_check(context: CheckContext) -> Verdict:
@@ -201,7 +201,7 @@ def _behind_at_sources(
             yield Behind(what, "held", last, certain=False)
         try:
             digest = ListingDigest(settings_key(ctx.tenant, config))
-            if _taken_of(source, digest) != (sync.listing_digest if sync else None):
+            if _digest_of_listing(source, digest) != (sync.listing_digest if sync else None):
                 yield from behind_at_source(
                     source.list(),
                     rows,
@@ -227,7 +227,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
     return uri_of(document.source, Masker(scanner).text(document.path))
 
 
-def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:
+def _digest_of_listing(source: DocumentSource, digest: ListingDigest) -> str:
     for _ in digest.of(source):
         pass
     return digest.hexdigest()
@@ -247,7 +247,7 @@ def _description(
     what = f"{counted(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
     if not late:
         return f"{what}, within the limit of {minutes(limit):,} min"
-    return f"{what}; {len(late):,} of them beyond the limit of {minutes(limit):,} min"
+    return f"{what}; {len(late):,} of them for longer than the limit of {minutes(limit):,} min"
 
 
 def _now() -> datetime:

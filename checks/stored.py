@@ -20,7 +20,7 @@ def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdic
     return Verdict(
         passed=not offenders,
         description=_description(drifts, offenders),
-        compared=tuple(row for drift in drifts for row in _compared(drift)),
+        compared=tuple(row for drift in drifts for row in _list_comparisons(drift)),
         columns=("fault", "which"),
         offenders=offenders,
         severity="ERROR" if wrong else "WARN",
@@ -32,9 +32,9 @@ def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdic
     "raw_documents",
     "stored",
     (
-        "Every pushed record and every uploaded file is there with its content, and belongs to a "
-        "source of the tenant. Each evaluation compares a share of the contents, such that all "
-        "are compared within `drift.days`; `rag-assets check --deep` compares all."
+        "Every pushed record and every uploaded file is stored with its content, and belongs to a "
+        "source of the tenant. Each evaluation compares a share of the contents, so that all are "
+        "compared within `drift.days`; `rag-assets check --deep` compares all."
     ),
     nightly=True,
     against_catalog=True,
@@ -48,17 +48,17 @@ def stored_check(context: CheckContext) -> Verdict:
     return verdict_of(drifts, {document.document_id: document.uri for document in found})
 
 
-def _compared(drift: StoredDrift) -> Iterator[Compared]:
+def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
     yield Compared(f"{drift.store} that are missing", 0, len(drift.missing))
     yield Compared(f"{drift.store} that were altered", 0, len(drift.altered))
-    yield Compared(f"{drift.store} that are nobody's", 0, len(drift.nobodys))
+    yield Compared(f"{drift.store} that belong to no source", 0, len(drift.nobodys))
 
 
 def _offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
         (f"{drift.one} is missing", drift.missing),
         (f"{drift.one} was altered", drift.altered),
-        (f"{drift.one} is nobody's", drift.nobodys),
+        (f"{drift.one} belongs to no source", drift.nobodys),
     ):
         for id_ in ids:
             yield fault, uris.get(id_, id_)
@@ -67,7 +67,7 @@ def _offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Ce
 def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
     if not offenders:
         records = sum(drift.compared for drift in drifts)
-        return f"{counted(records, 'record')} as pushed, uploaded files as they were received"
+        return f"{counted(records, 'stored content')} equal to the pushed or uploaded original"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     remedy = next(drift.remedy for drift in drifts if not drift.none)

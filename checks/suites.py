@@ -71,21 +71,23 @@ class Validation:
 def chunk_rules() -> tuple[Rule, ...]:
     """Return the rules for every chunk."""
     return (
-        *(_required(column) for column in _REQUIRED),
+        *(_not_null_rule(column) for column in _REQUIRED),
         Rule(
             "a chunk set has one chunk per ordinal",
             "ExpectCompoundColumnsToBeUnique",
             {"column_list": ["chunk_set", "ordinal"]},
         ),
-        _above("ordinals are below the number of chunks", "chunks", "ordinal"),
-        _between("a chunk has a token or more", "token_count", 1, None),
-        _above("a chunk is within the limit of its chunker", "limit", "size", or_equal=True),
-        _between("a chunk holds more than white space", "characters", 1, None),
-        _between("ordinals count from 0", "ordinal", 0, None),
-        _between("offsets count from 0", "start", 0, None),
-        _between("lines count from 1", "line_start", 1, None),
-        _above("a chunk ends after it starts", "end", "start"),
-        _above("the last line is not before the first", "line_end", "line_start", or_equal=True),
+        _above_rule("ordinals are below the number of chunks", "chunks", "ordinal"),
+        _between_rule("a chunk has a token or more", "token_count", 1, None),
+        _above_rule("a chunk is within the limit of its chunker", "limit", "size", or_equal=True),
+        _between_rule("a chunk holds more than white space", "characters", 1, None),
+        _between_rule("ordinals count from 0", "ordinal", 0, None),
+        _between_rule("offsets count from 0", "start", 0, None),
+        _between_rule("lines count from 1", "line_start", 1, None),
+        _above_rule("a chunk ends after it starts", "end", "start"),
+        _above_rule(
+            "the last line is not before the first", "line_end", "line_start", or_equal=True
+        ),
         Rule(
             "the hash is that of the text which is embedded",
             "ExpectColumnPairValuesToBeEqual",
@@ -101,14 +103,14 @@ def vector_rules(dimensions: int) -> tuple[Rule, ...]:
         dimensions: dimensions of the vectors of the tenant's embedder.
     """
     return (
-        *(_required(column) for column in ("text_sha256", "vector_bytes", "created_at")),
+        *(_not_null_rule(column) for column in ("text_sha256", "vector_bytes", "created_at")),
         Rule("a text has one vector", "ExpectColumnValuesToBeUnique", {"column": "text_sha256"}),
         Rule(
             "the key is a SHA-256",
             "ExpectColumnValuesToMatchRegex",
             {"column": "text_sha256", "regex": _HASH},
         ),
-        _between(
+        _between_rule(
             f"a vector has {dimensions} float32 values",
             "vector_bytes",
             4 * dimensions,
@@ -133,7 +135,7 @@ def validate(
     docs.parent.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.mkdtemp(prefix=f".{docs.name}-", dir=docs.parent))
     try:
-        with _quiet():
+        with _suppress_warnings():
             outcome = _validate(name, rules, parts, naming, site)
         _make_local(site)
         site.chmod(0o755)
@@ -174,7 +176,7 @@ def _validate(
                 "partial_unexpected_count": _MOST_NAMED,
             },
         )
-        broken += _broken(rules, results.results, naming)
+        broken += _list_broken_rules(rules, results.results, naming)
     context.build_data_docs()
     return Validation(rows, tuple(broken))
 
@@ -206,35 +208,37 @@ def _context(site: Path) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Iterator[BrokenRule]:
+def _list_broken_rules(
+    rules: Sequence[Rule], results: Any, naming: Sequence[str]
+) -> Iterator[BrokenRule]:
     for outcome in results:
         if outcome.success:
             continue
         rule = rules[outcome.expectation_config.meta["rule"]]
         found = outcome.result.get("unexpected_index_list") or []
-        examples = [tuple(_plain(row.get(column)) for column in naming) for row in found]
+        examples = [tuple(_to_plain_number(row.get(column)) for column in naming) for row in found]
         # An expectation that could not be evaluated names no row, and counts as violated.
         count = int(outcome.result.get("unexpected_count") or len(found))
         yield BrokenRule(rule.description, count, tuple(examples[:_MOST_NAMED]))
 
 
-def _plain(value: object) -> object:
+def _to_plain_number(value: object) -> object:
     """Return a NumPy number as a Python number; other values unchanged."""
     item = getattr(value, "item", None)
     return item() if callable(item) else value
 
 
-def _required(column: str) -> Rule:
+def _not_null_rule(column: str) -> Rule:
     words = column.replace("_", " ")
     return Rule(f"{words} is there", "ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def _between(description: str, column: str, low: int, high: int | None) -> Rule:
+def _between_rule(description: str, column: str, low: int, high: int | None) -> Rule:
     arguments = {"column": column, "min_value": low, "max_value": high}
     return Rule(description, "ExpectColumnValuesToBeBetween", arguments)
 
 
-def _above(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
+def _above_rule(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
     arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
     return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
@@ -248,7 +252,7 @@ def _make_local(site: Path) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _suppress_warnings() -> Iterator[None]:
     """Suppress warnings about the library's own internals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -310,13 +310,14 @@ def tenant_check(
 
 _NOT_COMPARED = Verdict(
     passed=False,
-    description="not compared: the catalog was set back to an earlier state; see `catalog`",
+    description="not compared: the catalog was restored from an earlier state; see the check"
+    " `catalog`",
     compared=(),
     severity="WARN",
-    mend="`rag-assets sync TENANT --accept-catalog` goes on with it",
+    mend="run `rag-assets sync TENANT --accept-catalog` to go on with this catalog",
 )
 
 
 def refuse_write() -> NoReturn:
     """Raise an error; this is the guard of the read-only contexts that checks use."""
-    raise RuntimeError("a check writes under the tenant's lock only: use CheckContext.locked")
+    raise RuntimeError("a check must hold the tenant's lock to write: use CheckContext.locked")

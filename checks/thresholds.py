@@ -22,20 +22,26 @@ def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
     nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]
     is_judged = len(events) >= SEARCHES
     passed = not is_judged or with_passages > 0
-    highest = f"; the nearest passage of all was at {max(nearest):.2f}" if nearest else ""
+    highest = f"; the nearest passage had a cosine of {max(nearest):.2f}" if nearest else ""
     description = (
-        f"{with_passages} of the last {len(events)} searches had a passage"
+        f"{with_passages} of the last {len(events)} searches found a passage"
         if passed
-        else f"none of the last {SEARCHES} searches had a passage{highest}"
+        else f"none of the last {SEARCHES} searches found a passage{highest}"
     )
     return Verdict(
         passed=passed,
         description=description,
-        compared=(Compared("without a passage", f"below {SEARCHES}", len(events) - with_passages),)
+        compared=(
+            Compared(
+                "searches without a passage", f"below {SEARCHES}", len(events) - with_passages
+            ),
+        )
         if is_judged
         else (),
         severity="WARN",
-        mend="" if passed else f"`rag-assets thresholds measure {tenant_id}` shows what to set",
+        mend=""
+        if passed
+        else f"set the threshold that `rag-assets thresholds measure {tenant_id}` recommends",
     )
 
 
@@ -43,8 +49,8 @@ def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
     "search_index",
     "thresholds",
     (
-        "At least one of the last 50 searches had a passage. Where none had, the threshold of "
-        "cosines is probably too high for the embedder, so that prompts go without."
+        "At least one of the last 50 searches found a passage. If none did, the cosine threshold "
+        "is probably too high for the embedder, and models answer without passages."
     ),
 )
 def thresholds_check(context: CheckContext) -> Verdict:

@@ -36,7 +36,7 @@ def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:
     "ticks",
     (
         "If the daemon of this installation runs, its sensors tick: the last tick is neither older "
-        "than five minutes nor in the future. Otherwise no change of a source is followed."
+        "than five minutes nor in the future. Otherwise changes of sources are not noticed."
     ),
 )
 def ticks_check(context: CheckContext) -> Verdict:
@@ -46,7 +46,7 @@ def ticks_check(context: CheckContext) -> Verdict:
 
 def _description(daemon: ServiceStatus, age: float | None) -> str:
     if daemon.pid is None:
-        return "no daemon runs here: `rag-assets sync TENANT` follows changes"
+        return "no daemon runs here: changes are indexed only by `rag-assets sync TENANT`"
     if age is None:
         return "the daemon runs; its ticks cannot be read"
     return f"the last tick was {duration(max(age, 0.0))} ago"

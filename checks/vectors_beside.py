@@ -19,7 +19,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
         writer_at_work: whether another run may be between two steps of a write.
     """
     offenders = [
-        (state.generation.number, "other vectors than it should have", one)
+        (state.generation.number, "vectors differ from the catalog", one)
         for state in states
         for one in sorted(state.differing)
     ]
@@ -35,9 +35,9 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     return Verdict(
         passed=not offenders,
         description=(
-            f"{counted(len(offenders), 'difference')} in vectors of {builds} beside its index"
+            f"{counted(len(offenders), 'difference')} in the separate vector stores of {builds}"
             if offenders
-            else f"{builds} with vectors beside its index, equal to the catalog"
+            else f"the separate vector stores of {builds} are equal to the catalog"
         ),
         compared=(
             Compared("builds that differ", 0, sum(not state.healthy for state in states)),
@@ -53,7 +53,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
         columns=("generation", "fault", "which"),
         offenders=tuple(offenders),
         severity=severity,
-        mend="`rag-assets sync TENANT --repair` copies them again from the lake",
+        mend="run `rag-assets sync TENANT --repair` to copy the vectors again from the lake",
     )
 
 
@@ -61,8 +61,8 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     "search_index",
     "vectors_beside",
     (
-        "Builds whose vectors are searched in pgvector have exactly the vectors there that they "
-        "should: of the versions that count, with the catalog's access scopes, of length 1."
+        "For every build that is searched in pgvector, pgvector has exactly the vectors of the "
+        "current versions, with the access scopes of the catalog and with length 1."
     ),
     nightly=True,
     repairable=True,

@@ -178,7 +178,7 @@ def execute_run(arguments: str) -> int:
 
     run = deserialize_value(arguments, ExecuteRunArgs)
     if run.instance_ref is None:
-        raise ValueError("the launched run names no instance")
+        raise ValueError("the launched run has no reference to a Dagster instance")
     with (
         capture_interrupts(),
         dg.DagsterInstance.from_ref(run.instance_ref) as instance,

@@ -72,8 +72,8 @@ class Naming:
         for what, value in (("name", name), ("group", group)):
             if not _NAME.fullmatch(value):
                 raise ConfigurationError(
-                    f"{what} {value!r} cannot begin names in Dagster",
-                    hint="write letters, digits and underscores, beginning with a letter",
+                    f"{what} {value!r} is not valid as a prefix of names in Dagster",
+                    hint="use only letters, digits and underscores, and start with a letter",
                 )
         return cls(name, path, group, prefix=f"{name}_")
 

@@ -111,22 +111,23 @@ def system_parts(systems: Systems, core: Parts) -> Parts:
     """
     return Parts(
         **{
-            field.name: _loaded(systems, field.name, getattr(core, field.name))
+            field.name: _load_parts(systems, field.name, getattr(core, field.name))
             for field in fields(Parts)
         }
     )
 
 
-def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]:
+def _load_parts(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]:
     taken = {name for part in core for name in _names(part)}
     found: dict[int, Any] = {}
     for name, part in systems.parts(kind, reserved=taken).items():
         loaded = part.load()
         if name not in (names := _names(loaded)):
             raise ConfigurationError(
-                f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: what"
-                f" {part.reference} defines is not named {name!r}",
-                hint=f"name it {' or '.join(names) or 'as Dagster does'} in the system",
+                f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: the name"
+                f" {name!r}"
+                f" differs from the name of the object at {part.reference}",
+                hint=f"use the name {' or '.join(names) or 'that Dagster uses'} in the system",
             )
         found[id(loaded)] = loaded
     return tuple(found.values())
@@ -244,7 +245,7 @@ def build_defs(
         # These warnings are about beta features that are used on purpose; the user cannot change
         # that.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-        parts = _automated(all_parts(systems), automation)
+        parts = _select_automated(all_parts(systems), automation)
         resources = build_resources(parts, installation, names, **dict(overrides or {}))
         all_deps = {dep.asset_key: dep for deps in upstream.values() for dep in deps}
 
@@ -277,7 +278,7 @@ def build_defs(
         )
 
 
-def _automated(parts: Parts, automation: Automation) -> Parts:
+def _select_automated(parts: Parts, automation: Automation) -> Parts:
     """Keep the sensors and schedules that a kind of automation needs."""
     if automation == "all":
         return parts

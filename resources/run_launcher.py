@@ -37,7 +37,9 @@ class ForkingRunLauncher(DefaultRunLauncher):
         run = context.dagster_run
         if not self._fork(run):
             revive(Settings.from_environment())
-            self._say(run, "No fork server answered: launched through the code server.")
+            self._report_event(
+                run, "No fork server answered: the run was launched through the code server."
+            )
             super().launch_run(context)
 
     def _fork(self, run: dg.DagsterRun) -> bool:
@@ -47,7 +49,9 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
         def started(pid: int) -> None:
             self._instance.add_run_tags(run.run_id, worker_tags(pid))
-            self._say(run, f"Launched in a fork of the fork server (pid: {pid}).")
+            self._report_event(
+                run, f"The run was launched in a fork of the fork server (pid: {pid})."
+            )
 
         home = str(Settings.from_environment().home)
         connection = start(home, RUN, [arguments], os.environ, started)
@@ -56,7 +60,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         connection.close()
         return True
 
-    def _say(self, run: dg.DagsterRun, message: str) -> None:
+    def _report_event(self, run: dg.DagsterRun, message: str) -> None:
         self._instance.report_engine_event(message, run, cls=self.__class__)
 
     def terminate(self, run_id: str) -> bool:
@@ -85,7 +89,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
         if process.has_ended(marks(Settings.from_environment())):
-            gone = f"its process {process.pid} on {process.host} is gone"
+            gone = f"the run's process {process.pid} on {process.host} no longer exists"
             return CheckRunHealthResult(WorkerStatus.FAILED, gone)
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 

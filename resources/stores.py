@@ -66,13 +66,13 @@ def close_all() -> None:
     for opened in _opened:
         opened.close()
     _opened.clear()
-    _opened_catalog.cache_clear()
+    _open_catalog.cache_clear()
     _store.cache_clear()
 
 
 def _open(settings: Settings) -> tuple[Catalog, Identity]:
     own = _endpoints(settings)
-    return _opened_catalog(settings, own.database_url, own.owner_url)
+    return _open_catalog(settings, own.database_url, own.owner_url)
 
 
 def _open_store(settings: Settings) -> VectorStore:
@@ -90,7 +90,7 @@ _opened: list[Catalog | VectorStore] = []
 
 
 @lru_cache(maxsize=4)
-def _opened_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catalog, Identity]:
+def _open_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catalog, Identity]:
     stack = LocalStack(settings)
     catalog, identity = open_catalog(
         settings, url, owner_url, before_upgrade=stack.require_no_older_process
@@ -106,7 +106,7 @@ def _opened_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catal
 def _store(
     settings: Settings, server: ElasticsearchConnection, catalog_url: str, owner_url: str
 ) -> VectorStore:
-    catalog, identity = _opened_catalog(settings, catalog_url, owner_url)
+    catalog, identity = _open_catalog(settings, catalog_url, owner_url)
     config = StoreConfig(
         server,
         prefix=identity.prefixes[0],

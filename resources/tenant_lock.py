@@ -48,7 +48,9 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Hold the lock while the run's steps are executed."""
         run, instance, log = context.run, context.instance, context.log
         if run is None or instance is None or PARTITION_TAG not in run.tags:
-            raise dg.Failure("this asset belongs to a tenant: choose a partition, one per run")
+            raise dg.Failure(
+                "the run has no tenant: choose exactly one partition, which is the tenant",
+            )
         tenant_id = run.tags[PARTITION_TAG]
 
         def take_over(former: Holder) -> None:
@@ -59,7 +61,9 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 tenant_id,
                 Holder.here(f"run of {run.job_name}", run.run_id),
                 wait_seconds=self.wait_seconds,
-                on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
+                on_wait=lambda holder: (
+                    log.info(f"waiting for the tenant's lock, held by {holder}") if log else None
+                ),
                 on_takeover=take_over,
             ) as held:
                 settings = self.postgres.installation.settings
@@ -84,7 +88,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def guard(self) -> None:
         """Raise an error if this run no longer holds its tenant's lock."""
         if self._held is None:
-            raise dg.Failure("the tenant's lock is not held")
+            raise dg.Failure("this run does not hold the tenant's lock, so it must not write")
         self._held.check()
 
 
@@ -102,12 +106,12 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
     run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _UNFINISHED:
         return False
-    instance.report_run_failed(run, message=f"its process died: {process}")
+    instance.report_run_failed(run, message=f"the run's process died: {process}")
     return True
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Return the tags of a run that this process executes; by them, others notice its end."""
+    """Return the tags of a run of this process, by which others notice that the process ended."""
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 

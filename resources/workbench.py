@@ -184,7 +184,7 @@ def clear_failures(installation: InstallationResource) -> Iterator[None]:
         raise as_failure(error, installation) from None
     except Exception as error:
         described = "".join(traceback.format_exception(error))
-        if _masked(described, installation) == described:
+        if _mask_text(described, installation) == described:
             raise
         # Dagster records an error with its causes; of the causes, only type and location are kept
         # here.
@@ -200,19 +200,19 @@ def as_failure(error: Exception, installation: InstallationResource) -> dg.Failu
         return error
     if isinstance(error, RagAssetsError):
         hint = f"\n{error.hint}" if error.hint else ""
-        return dg.Failure(_masked(f"{error.message}{hint}", installation), allow_retries=False)
+        return dg.Failure(_mask_text(f"{error.message}{hint}", installation), allow_retries=False)
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}"
     return dg.Failure(f"unexpected {type(error).__name__} in {where}")
 
 
-def _masked(text: str, installation: InstallationResource) -> str:
+def _mask_text(text: str, installation: InstallationResource) -> str:
     return masker_of(installation.settings.local).text(text)
 
 
 def _require_active(record: TenantRecord) -> None:
     if record.state != "ACTIVE":
         raise ConfigurationError(
-            f"tenant {record.id!r} is {record.state.lower()}: it is not indexed",
-            hint=f"enable it with `rag-assets tenants enable {record.id}`",
+            f"tenant {record.id!r} is {record.state.lower()}, so it is not indexed",
+            hint=f"enable the tenant with `rag-assets tenants enable {record.id}`",
         )

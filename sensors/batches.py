@@ -35,4 +35,4 @@ def embedding_batches_sensor(
         for trouble in poll(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
     under_way = counted(len(batches), "batch", "batches")
-    return dg.SkipReason(f"{under_way} under way, {len(polled)} polled")
+    return dg.SkipReason(f"{under_way} batches under way, {len(polled)} of them polled")

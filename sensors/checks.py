@@ -63,7 +63,6 @@ def compare_staleness(
         limits: time by which the index of each tenant may lag.
         lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without a result is in neither group.
-        now: the present time.
     """
     unchanged: list[str] = []
     changed: list[str] = []
@@ -97,7 +96,7 @@ def staleness_sensor(
 ) -> dg.SensorResult:
     """Compare the catalog with the last results, and request the evaluations that are needed."""
     if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
-        return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
+        return dg.SensorResult(skip_reason=dg.SkipReason("a run is already evaluating checks"))
     with clear_failures(postgres.installation):
         table = postgres.catalog().check_results
         records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
@@ -113,10 +112,12 @@ def staleness_sensor(
         table.confirm(*_STALENESS, staleness.unchanged)
     requests = []
     if staleness.changed:
-        reason = f"staleness of {len(staleness.changed):,} tenants changed"
+        reason = f"the staleness of {len(staleness.changed):,} tenants may have changed"
         requests.append(_request(names, staleness.changed, [".".join(_STALENESS)], reason))
     if overdue:
-        reason = f"checks of {len(overdue):,} tenants were never evaluated, or not for 30 hours"
+        reason = (
+            f"checks of {len(overdue):,} tenants are overdue: not evaluated for 30 hours, or never"
+        )
         requests.append(_request(names, overdue, None, reason))
     unchanged = f"{len(staleness.unchanged):,} tenants unchanged"
     return dg.SensorResult(

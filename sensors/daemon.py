@@ -77,7 +77,7 @@ def main() -> None:
     def watch_clock() -> None:
         while not (seconds := watch.seconds_set_back()):
             time.sleep(_LOOK_SECONDS)
-        _log(f"This machine's clock was set back by {duration(seconds)}: the daemon begins anew")
+        _log(f"This machine's clock was set back by {duration(seconds)}: the daemon restarts")
         set_back.set()
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -83,7 +83,7 @@ def drift_offenders_sensor(
     seconds=600,
 )
 def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
-    """Record the tenants whose index has another number of entries than the catalog."""
+    """Record the tenants whose index has more or fewer entries than the catalog records."""
     with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()

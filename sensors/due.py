@@ -56,7 +56,6 @@ def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -
 
     Args:
         state: the tenant's state.
-        now: the present time.
         wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
             command does not wait.
     """
@@ -88,8 +87,8 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     for count, what in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
-        (state.partly_replaced, "documents were left partly replaced"),
-        (state.recently_changed, "documents may have changed once more"),
+        (state.partly_replaced, "documents were only partly replaced"),
+        (state.recently_changed, "documents may have changed again since they were listed"),
     ):
         if count:
             return f"{count} {what}"

@@ -28,12 +28,12 @@ def run_failures_sensor(
 ) -> dg.SkipReason:
     """Record the failure for every source of the run's tenant."""
     if PROCESS_TAG in context.dagster_run.tags:
-        return dg.SkipReason("a command ran it, and reported the failure")
+        return dg.SkipReason("a command executed the run and reported the failure itself")
     tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
     catalog = postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
-        return dg.SkipReason("the run belongs to no existing tenant")
+        return dg.SkipReason("the tenant of the run does not exist")
     record_failure(catalog, record, _reason(context), all_done=_reached_its_end(context, names))
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
@@ -43,7 +43,6 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
 
     Args:
         catalog: stores the record of the failure.
-        record: the tenant.
         message: why the run failed.
         all_done: whether the run did everything that it could, for example everything except
             documents without a vector. Then only those documents wait for their next retry;

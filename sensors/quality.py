@@ -39,7 +39,7 @@ def published_builds_sensor(
         asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
     if not asked:
         return dg.SensorResult(
-            skip_reason=dg.SkipReason("no build of a tenant with judged questions was published"),
+            skip_reason=dg.SkipReason("no build was published of a tenant with judged questions"),
             cursor=str(newest),
         )
     request = dg.RunRequest(

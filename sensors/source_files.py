@@ -69,7 +69,7 @@ def source_files_sensor(
             WatchReportFile(settings).read(),
         )
         for run_id in fail_abandoned_runs(context.instance, tick.catalog, settings):
-            context.log.warning(f"run {run_id} was left behind by a process that died")
+            context.log.warning(f"run {run_id} was marked as failed, because its process died")
         cursor = tick.run()
     if tick.notes:
         # The name of a folder can also be a credential.
@@ -122,8 +122,8 @@ class _Tick:
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._reasons()
         planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
-        self._look_at(planned.first, seconds=None)
-        stopped = self._look_at(planned.rest, seconds=_TICK_SECONDS)
+        self._check_tenants(planned.first, seconds=None)
+        stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
         left = following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
         return replace(left, unlisted=sorted(self.unlisted))
@@ -149,7 +149,7 @@ class _Tick:
             if PARTITION_TAG in run.tags and self.own_runs.owns(run)
         }
 
-    def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
+    def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
         """Check tenants without a run; if the time runs out before the end, return the last one."""
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
@@ -159,12 +159,12 @@ class _Tick:
         present = {record.id: record for record in self.catalog.tenants.find_many(idle)}
         records = [present[tenant_id] for tenant_id in idle if tenant_id in present]
         for record, state in tenant_states(self.catalog, records, _parsed, self.settings):
-            self.seen[record.id] = self._take(record, state)
+            self.seen[record.id] = self._check_tenant(record, state)
             if deadline is not None and time.monotonic() > deadline and record is not records[-1]:
                 return record.id
         return None
 
-    def _take(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
+    def _check_tenant(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
         """Return the action taken for a tenant; a failure is recorded and stops no other tenant."""
         if isinstance(state, ConfigurationError):
             self.notes.append(f"{record.id}: {state.message}")
@@ -192,7 +192,7 @@ class _Tick:
         self.unlisted -= known - names
         if names <= known:
             return
-        reason = f"cannot be listed: {', '.join(sorted(state.unlisted))}"
+        reason = f"sources cannot be listed: {', '.join(sorted(state.unlisted))}"
         if (request := self._request(record, state, reason)) is not None:
             self.requests.append(request)
             self.unlisted |= names
@@ -224,7 +224,7 @@ class _Tick:
         if left:
             parts[1] = f"{left} left to the change watcher"
         if self.busy:
-            parts.append(f"{len(self.busy)} with a run")
+            parts.append(f"{len(self.busy)} already have a run")
         if self.doubt is not None:
             parts.append(self.doubt.line)
         return ", ".join(parts)

@@ -81,7 +81,6 @@ def tenant_states(
 
     Args:
         catalog: contains the tenants.
-        records: the tenants.
         parsed: caches parsed tenants between calls.
         settings: settings of the installation.
 
@@ -132,7 +131,7 @@ class _Facts:
         ids = list(self.keys)
         self._syncs = catalog.syncs.of_tenants(ids) if ids else {}
         live = catalog.generations.list_live_by_tenant(ids) if ids else {}
-        builds = {of.tenant.id: _wanted(of, live.get(of.tenant.id, ())) for of in keys}
+        builds = {of.tenant.id: _list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys}
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.read(wanted) if ids else {}
@@ -177,7 +176,7 @@ class _Facts:
         return min(expiries, default=None)
 
 
-def _wanted(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
+def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
     """Return the wanted build; while it is not published, also the serving build."""
     # This is not always the newest build, because the configuration may have returned to an earlier
     # one.
@@ -198,7 +197,7 @@ def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
     return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
 
 
-def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
+def _why_derive_again(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
     """Return why documents must be derived again; None if not, or while documents are pending."""
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
@@ -248,5 +247,5 @@ def _state(
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
         unfinished=unfinished(tenant.profile, catalog, record.id)
-        or _underived(catalog, facts, keys),
+        or _why_derive_again(catalog, facts, keys),
     )

@@ -33,7 +33,7 @@ def chunks(
         work = work_of(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:
-        context.log.warning(f"chunks dropped for a credential: {report.dropped_secrets}")
+        context.log.warning(f"chunks dropped because of a credential: {report.dropped_secrets}")
     for note in report.secrets:
         lines = ", ".join(map(str, note.lines))
         context.log.info(f"credential masked: {note.uri}, line {lines}: {note.rule}")

@@ -21,11 +21,11 @@ DOCUMENT_COLUMNS = _schema(
         "error_message": ("string", "why it FAILED"),
         "media_type": ("string", "by its name"),
         "content_sha256": ("string", "hash of its bytes; none while it cannot be read"),
-        "document_key": ("string", "hash of all that is known before parsing"),
+        "document_key": ("string", "hash of everything that is known before parsing"),
         "chunk_count": ("int", "entries of its searchable version"),
-        "dropped_count": ("int", "chunks dropped for a credential"),
+        "dropped_count": ("int", "chunks dropped because of a credential"),
         "access_scope": ("string", "who may read it"),
-        "changed_at": ("timestamp", "when its content was last seen to change"),
+        "changed_at": ("timestamp", "when a listing last found its content changed"),
         "modified_at": ("timestamp", "when the content was made, according to its source"),
     }
 )
@@ -33,7 +33,7 @@ PARSED_COLUMNS = _schema(
     {
         "key": ("string", "parse_key: hash of content, type, parsers and secret rules"),
         "digest": ("string", "hash of the output; the next key derives from it"),
-        "text": ("string", "with every credential masked, offsets kept"),
+        "text": ("string", "with every credential masked, without changing offsets"),
         "blocks": ("list", "kind, offsets, heading path, page, slide, sheet or row"),
         "title": ("string", "found in the content, never derived from the file's name"),
         "media_type": ("string", "detected from the content"),

@@ -17,7 +17,7 @@ from rag_assets.resources.workbench import Workbench
 
 _ADVICE = (
     "Repair, replace or exclude the files, or change the tenant's settings; "
-    "each is tried again as soon as either changes."
+    "each file is tried again as soon as the file or a setting changes."
 )
 _COLUMNS = {
     "format": "string",

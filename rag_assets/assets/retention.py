@@ -29,8 +29,6 @@ def retention_report(
 
     Args:
         names: naming under which the asset is built.
-        tenant_id: the tenant.
-        found: the report.
     """
     return retention.materialization(
         names,

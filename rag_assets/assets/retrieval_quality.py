@@ -31,7 +31,6 @@ def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.Asset
 
     Args:
         names: naming under which the asset is built.
-        tenant_id: the tenant.
         found: evaluation of the tenant's serving build.
     """
     judged = found.people.judged

@@ -84,7 +84,8 @@ def search_index(
         # This does not fail the run: the build of the present configuration continues, possibly
         # with another embedder.
         context.log.warning(
-            f"generation {work.generation.number} answers and cannot be brought up to date now:"
+            f"generation {work.generation.number} answers searches, but cannot be brought up to"
+            " date now:"
             f" {outage}"
         )
     elif outage is not None:

@@ -27,7 +27,8 @@ def tenant_stage(
     only = context.run.tags.get(TENANT_TAG, context.partition_key)
     if only != context.partition_key:
         raise dg.Failure(
-            f"this job is for tenant {only!r}: choose its partition, not {context.partition_key!r}",
+            f"this job is only for tenant {only!r}: choose the partition {only!r} instead of"
+            f" {context.partition_key!r}",
             allow_retries=False,
         )
     with clear_failures(workbench.installation):

@@ -27,7 +27,6 @@ def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetad
     """Return a table of the usage of a run, the day and the month, with their spending caps.
 
     Args:
-        ctx: the tenant's context.
         used: the run's usage.
         before: dollars that the same sync spent in earlier runs.
     """

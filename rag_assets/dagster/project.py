@@ -62,24 +62,24 @@ def build_defs(
     """
     if automation not in get_args(Automation):
         raise ConfigurationError(
-            f"automation {automation!r} is not known", hint='use "all", "sync" or "none"'
+            f"unknown automation {automation!r}", hint='use "all", "sync" or "none"'
         )
     return rag_assets.definitions.build_defs(
         resources,
         names=Naming.in_project(name, key_prefix, group),
-        systems=None if systems is None else _chosen(systems),
+        systems=None if systems is None else _select_systems(systems),
         installation=installation,
         upstream=_upstream(upstream),
         automation=automation,
     )
 
 
-def _chosen(names: Sequence[str]) -> Systems:
+def _select_systems(names: Sequence[str]) -> Systems:
     installed = installed_systems()
     if unknown := sorted(set(names) - set(installed.names)):
         raise ConfigurationError(
             f"systems are not installed: {', '.join(unknown)}",
-            hint=f"these are: {', '.join(installed.names)}",
+            hint=f"install them, or use only installed systems: {', '.join(installed.names)}",
         )
     return Systems(found for found in installed if found.name in names)
 
@@ -89,27 +89,28 @@ def _upstream(
 ) -> Upstream:
     """Return the upstream assets by tenant; the key None stands for all tenants."""
     if isinstance(upstream, Mapping):
-        _require_names_of_their_own(upstream)
-        return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}
-    return {None: tuple(_deps(upstream))} if upstream else {}
+        _require_distinct_job_names(upstream)
+        return {tenant: tuple(_list_dependencies(assets)) for tenant, assets in upstream.items()}
+    return {None: tuple(_list_dependencies(upstream))} if upstream else {}
 
 
-def _require_names_of_their_own(tenants: Iterable[str]) -> None:
+def _require_distinct_job_names(tenants: Iterable[str]) -> None:
     """Require that no two tenants would get a job with the same name."""
     known: dict[str, str] = {}
     for tenant in tenants:
         first = known.setdefault(refresh_job(tenant, ()).name, tenant)
         if first != tenant:
             raise ConfigurationError(
-                f"upstream of tenants {first!r} and {tenant!r}: their jobs would have one name",
-                hint="rename one of the two, or load it by a second build_defs with another name",
+                f"upstream: the jobs of tenants {first!r} and {tenant!r} would have the same name",
+                hint="rename one of the tenants, or load it in a second build_defs with a"
+                " different name",
             )
 
 
-def _deps(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
+def _list_dependencies(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
     if isinstance(assets, str):
         raise ConfigurationError(
-            f"upstream {assets!r} is one text", hint=f"write a list: [{assets!r}]"
+            f"upstream is the string {assets!r} instead of a list", hint=f"write [{assets!r}]"
         )
     for asset in assets:
         match asset:

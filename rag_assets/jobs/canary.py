@@ -33,5 +33,6 @@ def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Wo
                 # Dagster also accepts evaluations; only its type annotation omits them.
                 context.log_event(evaluation)  # type: ignore[arg-type]
         context.log.info(
-            f"{answered:,} embedders answered, {wrong:,} of them differently from the first answer"
+            f"{answered:,} embedders answered; the vectors of {wrong:,} differ from their first"
+            " vectors"
         )

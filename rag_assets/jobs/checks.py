@@ -21,7 +21,7 @@ _KEPT_DAYS = 30
 _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
-def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
+def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
     """Select the checks of the core and of systems that one of the two jobs evaluates.
 
     A team's checks in the same code location are not selected: they may have other partitions,
@@ -34,15 +34,15 @@ def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.Asse
 
 check_job = AssetJob(
     "check_tenant",
-    "Evaluates every asset check of a tenant over all it holds.",
-    lambda names, checks: _selected(names, checks, "check_tenant"),
+    "Evaluates every asset check of a tenant over all its data.",
+    lambda names, checks: _select_checks(names, checks, "check_tenant"),
     checks_alone=True,
 )
 
 expectations_job = AssetJob(
     "expectations",
     "Validates a tenant's tables with Great Expectations suites.",
-    lambda names, checks: _selected(names, checks, "expectations"),
+    lambda names, checks: _select_checks(names, checks, "expectations"),
     checks_alone=True,
 )
 
@@ -121,7 +121,10 @@ def _evaluate(
     workbench.postgres.catalog().check_results.record(record.ref, outcomes)
     unmade = [f"{o.asset}.{o.name}" for o in outcomes if o.error is not None]
     if unmade:
-        raise dg.Failure(f"not evaluated: {', '.join(unmade)}", allow_retries=False)
+        raise dg.Failure(
+            f"checks could not be evaluated: {', '.join(unmade)}; see the errors in this run's log",
+            allow_retries=False,
+        )
     failed = [f"{o.asset}.{o.name}" for o in outcomes if not o.passed]
     return f"failed: {', '.join(failed)}" if failed else None
 

@@ -33,8 +33,9 @@ class RepairConfig(dg.Config):
 @job(
     "repair_index",
     (
-        "Repairs one tenant's lake and index: lost vectors are taken back from the other of both, "
-        "and what is missing is written again."
+        "Repairs one tenant's lake and index: vectors that one of them lost are copied from the"
+        " other, "
+        "and missing entries are written again."
     ),
     per_tenant=True,
     kind="elasticsearch",

@@ -27,7 +27,6 @@ def for_each(
     Args:
         context: context of the op.
         installation: the installation that the tenants belong to.
-        records: the tenants.
         what: name of the work, for the log.
         work: the function to call; it returns a line for the log, or None.
     """
@@ -48,7 +47,10 @@ def for_each(
             if result is not None:
                 context.log.info(f"{record.id}: {result}")
     if failed:
-        raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)
+        raise dg.Failure(
+            f"{what} failed for {', '.join(failed)}; see the errors in this run's log",
+            allow_retries=False,
+        )
 
 
 def for_each_locked(

@@ -15,10 +15,10 @@ class Publication(dg.Config):
     """Which build to publish, who requested it, and how."""
 
     generation: int | None = Field(
-        default=None, description="The build that is expected; by default the configuration's."
+        default=None, description="Number of the expected build; by default the configuration's."
     )
-    force: bool = Field(default=False, description="Publish it without judging it.")
-    by: str = Field(default="a run", description="Who publishes it.")
+    force: bool = Field(default=False, description="Publish the build without judging it.")
+    by: str = Field(default="a run", description="Who publishes the build.")
     reason: str = Field(default="", description="Why.")
 
 
@@ -52,7 +52,8 @@ def publish_configured_build(
         raise dg.Failure(
             f"generation {build.number} is held: {build.reason}\n"
             f"`rag-assets generations show {context.partition_key} {build.number}` shows its"
-            " checks; `publish --force --reason ...` publishes it all the same",
+            f" checks; `rag-assets generations publish {context.partition_key} --force --reason"
+            " ...` publishes it nevertheless",
             allow_retries=False,
         )
-    context.log.info(f"generation {build.number} answers")
+    context.log.info(f"generation {build.number} answers searches now")

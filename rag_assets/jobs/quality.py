@@ -66,4 +66,4 @@ def measure_tenants(
 
 
 def _refuse_write() -> NoReturn:
-    raise RuntimeError("measuring quality writes nothing of a tenant's documents")
+    raise RuntimeError("measuring quality must not write to a tenant's documents")

@@ -52,7 +52,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
         # The doubt about the clock is the same for all tenants, and was already logged once.
         report = replace(prune(ctx, by="job prune"), doubt=None)
         builds = drop_old_generations(ctx)
-        for told in (_builds_told(names, ctx), _retention_told(names, ctx)):
+        for told in (_report_builds_if_several(names, ctx), _report_retention_if_any(names, ctx)):
             if told is not None:
                 context.log_event(told)
         for warning in report.warnings(ctx.ref.id):
@@ -86,13 +86,13 @@ def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None
         context.log.warning(trusted.line)
 
 
-def _builds_told(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
+def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
     """Return a report on the builds of a tenant that has several; None for other tenants."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     return generations_report(names, ctx) if len(live) > 1 else None
 
 
-def _retention_told(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
+def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
     found = report_retention(ctx)
     return None if found.is_empty else retention_report(names, ctx.ref.id, found)
 
@@ -118,12 +118,12 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
             context.log.info,
         )
     if swept:
-        context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
+        context.log.warning(f"deleted {swept} leftover entries and folders of removed tenants")
 
 
 @job(
     "end_removals",
-    "Ends the removals of tenants that were killed.",
+    "Completes interrupted removals of tenants.",
 )
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
@@ -152,4 +152,7 @@ def end_interrupted_removals(
         else:
             context.log.info(f"{record.id}: removed, see receipt {receipt.number}")
     if failed:
-        raise dg.Failure(f"not removed: {', '.join(failed)}", allow_retries=False)
+        raise dg.Failure(
+            f"tenants could not be removed: {', '.join(failed)}; see the errors in this run's log",
+            allow_retries=False,
+        )

@@ -112,7 +112,7 @@ def export_audit(
     try:
         descriptor, name = tempfile.mkstemp(prefix=draft_prefix(path), dir=path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file, open_audit(database, tenant_id) as records:
@@ -124,9 +124,9 @@ def export_audit(
         # Unlike a rename, a link never replaces a file that has appeared in the meantime.
         os.link(draft, path)
     except FileExistsError:
-        raise _exists(path) from None
+        raise _file_exists_error(path) from None
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
@@ -190,7 +190,7 @@ class _ArchiveWriter:
     def add_json(self, name: str, value: Any, *, is_masked: bool = True) -> None:
         """Add one JSON document."""
         plain = json.loads(_json(value))
-        shown = self._masked("", plain) if is_masked else plain
+        shown = self._mask_value("", plain) if is_masked else plain
         self.add(name, [json.dumps(shown, indent=1, ensure_ascii=False) + "\n"])
 
     def add_lines(
@@ -201,7 +201,7 @@ class _ArchiveWriter:
         def lines() -> Iterator[str]:
             for record in records:
                 text = _json(record)
-                yield (_json(self._masked("", json.loads(text))) if is_masked else text) + "\n"
+                yield (_json(self._mask_value("", json.loads(text))) if is_masked else text) + "\n"
 
         self.add(name, lines())
 
@@ -219,14 +219,14 @@ class _ArchiveWriter:
                 size, count = size + len(content), count + 1
         self.files[name] = {"sha256": digest.hexdigest(), "bytes": size, "records": count}
 
-    def _masked(self, name: str, value: Any) -> Any:
+    def _mask_value(self, name: str, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._masked(key, item) for key, item in value.items()}
+            return {key: self._mask_value(key, item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._masked(name, item) for item in value]
-        return self._masked_text(name, value) if isinstance(value, str) else value
+            return [self._mask_value(name, item) for item in value]
+        return self._mask_text(name, value) if isinstance(value, str) else value
 
-    def _masked_text(self, name: str, text: str) -> str:
+    def _mask_text(self, name: str, text: str) -> str:
         if _is_own(name) or _REFERENCE.fullmatch(text):
             return text
         if _SECRET_NAME.search(name):
@@ -318,10 +318,10 @@ To verify the files: unpack them, and compare `sha256sum FILE` with manifest.jso
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False)
+    return json.dumps(value, default=_to_json_value, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, UUID):
@@ -331,17 +331,17 @@ def _plain(value: Any) -> Any:
 
 def _require_absent(path: Path) -> None:
     if os.path.lexists(path):
-        raise _exists(path)
+        raise _file_exists_error(path)
 
 
-def _exists(path: Path) -> ConfigurationError:
+def _file_exists_error(path: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"the file {path} exists already", hint="name another file: an archive replaces none"
+        f"the file {path} already exists and is not overwritten", hint="choose a different file"
     )
 
 
-def _unwritable(path: Path, error: OSError) -> ConfigurationError:
+def _unwritable_error(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"the archive {path} cannot be written: {error.strerror or type(error).__name__}",
-        hint="name a file in a folder that exists, that you may write to, and that has hard links",
+        hint="choose a file in an existing, writable folder whose file system supports hard links",
     )

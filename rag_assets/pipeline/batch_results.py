@@ -57,7 +57,6 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
     """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
-        ctx: the tenant's context.
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()
@@ -87,8 +86,8 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(run_and_close(api, recover(ctx.catalog, api, batch, locked=True))):
         raise ProviderUnavailable(
-            "the provider may have taken a batch whose submission was interrupted",
-            hint="it will be looked up again before its texts are sent again",
+            "the submission of a batch was interrupted, and the provider may have accepted it",
+            hint="wait: the batch is looked up again before its texts are sent again",
             retry_after=LISTED_AFTER.total_seconds(),
         )
 
@@ -113,8 +112,9 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
         ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
         raise ProviderRefused(
-            f"a batch came back unusable: {error.message}",
-            hint="check the embedder's model and dimensions; resent texts are charged again",
+            f"the results of a batch are not usable: {error.message}",
+            hint="check the embedder's model and dimensions; texts that are sent again are charged"
+            " again",
         ) from None
     except BatchLost as error:
         ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
@@ -126,7 +126,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
         return Collected()
     if not fetching.texts and fetching.refused:
-        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, "every text was refused")
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, "the provider refused every text")
         return Collected()
     cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
     ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)

@@ -64,11 +64,13 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
             catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
-            _note(catalog, batch, await run_and_close(api, api.status(batch.batch_id or "")))
+            _record_status(
+                catalog, batch, await run_and_close(api, api.status(batch.batch_id or ""))
+            )
     except TenantGone:
         return None
     except Exception as error:  # A failure of one provider must not stop the polling of others.
-        unforeseen = f"its batch cannot be polled ({type(error).__name__})"
+        unforeseen = f"the state of a batch cannot be polled ({type(error).__name__})"
         reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
         with suppress(TenantGone):
             catalog.batches.mark_polled(batch.ref, batch.id, reason)
@@ -76,7 +78,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     return None
 
 
-def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
+def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
     if status.state == "under way" and not _is_late(catalog, batch):
         catalog.batches.mark_polled(batch.ref, batch.id)
         return
@@ -84,9 +86,11 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
         catalog.batches.mark_ended(batch.ref, batch.id)
     elif status.state == "under way":
         hours = ABANDONED_AFTER.total_seconds() / 3600
-        catalog.batches.mark_failed(batch.ref, batch.id, f"it did not end within {hours:.0f} hours")
+        catalog.batches.mark_failed(batch.ref, batch.id, f"no result within {hours:.0f} hours")
     else:
-        catalog.batches.mark_failed(batch.ref, batch.id, status.reason or "for no given reason")
+        catalog.batches.mark_failed(
+            batch.ref, batch.id, status.reason or "the provider gave no reason"
+        )
     catalog.quarantine.release(batch.ref)
 
 

@@ -12,7 +12,7 @@ _SUBMISSION = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
 """A provider lists a new batch within this time."""
-_NOT_LISTED = "it is not among the provider's batches, and will be looked up again"
+_NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
 
 
 async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:

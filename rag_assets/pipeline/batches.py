@@ -88,7 +88,6 @@ def defer_documents(
     """Defer documents whose missing vectors are all in open batches; return how many.
 
     Args:
-        ctx: the tenant's context.
         work: the slice that the documents belong to.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
@@ -100,12 +99,12 @@ def defer_documents(
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
-            waits.append(_wait(document, last))
+            waits.append(_wait_for_batch(document, last))
     put_off(ctx, work, waits, deferred=True)
     return len(waits)
 
 
-def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
+def _wait_for_batch(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
     return Failure(
@@ -162,6 +161,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     if left > 0:
         raise ProviderUnavailable(
             f"the provider's batch failed: {failures.error}",
-            hint="without embedder.batch_above, texts are sent one request after the other",
+            hint="wait for the next attempt, or remove embedder.batch_above to send texts without"
+            " batches",
             retry_after=left,
         )

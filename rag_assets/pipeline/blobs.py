@@ -58,7 +58,6 @@ def compare_blobs(
 
     Args:
         catalog, blobs: the installation's catalog and blob store.
-        ref: the tenant.
         is_read: decides by document id whether the blob's content is read and hashed.
         older_than: unreferenced blobs are reported only if they were modified before this time.
         bytes_a_second: limit of the reading rate.
@@ -88,7 +87,6 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
     Args:
         catalog, blobs: the installation's catalog and blob store.
-        ref: the tenant.
         clock: determines the age of blobs and files.
     """
     now = time_for_deletion(catalog, clock)

@@ -150,7 +150,7 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
             except (
                 Exception
             ) as error:  # A failure of one tenant's embedder must not stop the others.
-                return ProviderError(f"it failed unexpectedly: {type(error).__name__}")
+                return ProviderError(f"the embedder failed unexpectedly: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
     answers = await asyncio.gather(*map(ask, distinct.values()))
@@ -173,7 +173,7 @@ def _result_of(
         used = build_usage(charge, one.price)
         catalog.usage.add(one.ref, *split_embedder_id(embedder_id), used)
     if isinstance(answer, Answer):
-        stored = _stored(before, answer, now)
+        stored = _probes_to_store(before, answer, now)
     elif answer is not None:
         seen = replace(seen, error=answer.advice)
     if stored is None:
@@ -200,7 +200,7 @@ def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
     return None
 
 
-def _stored(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:
+def _probes_to_store(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:
     if before is None:
         packed = np.ascontiguousarray(answer.vectors, dtype="<f4").tobytes()
         return StoredProbes(PROBES_KEY, packed, now, now, (), passed=True)

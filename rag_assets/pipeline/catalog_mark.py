@@ -41,7 +41,6 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
     """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
-        tenant_id: the tenant.
         syncs: the last syncs of those of its sources whose deletions are held.
         refused: why the tenant's data must not be deleted; None if a person only has to confirm the
             deletions.
@@ -51,7 +50,7 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (
             f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
-            f" delete: rag-assets sync {tenant_id} --allow-deletes"
+            f" delete them, run: rag-assets sync {tenant_id} --allow-deletes"
         )
     return (
         f"{held} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."

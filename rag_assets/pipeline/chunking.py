@@ -17,7 +17,7 @@ from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_versions import documents_of
-from rag_assets.pipeline.prefetch import prefetched
+from rag_assets.pipeline.prefetch import prefetch_items
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work
 from rag_assets.storage.catalog.documents.model import Document
@@ -168,7 +168,7 @@ def _texts(
 ) -> Iterator[UnchunkedText]:
     # Use the order of the lake's files, so that neighbouring documents share row groups.
     todo = sorted(todo, key=lambda item: item.parse_key)
-    for batch, texts in prefetched(_with_texts(ctx, todo)):
+    for batch, texts in prefetch_items(_with_texts(ctx, todo)):
         for item in batch:
             row = texts[item.parse_key]
             chosen = ctx.chunk_parameters(item.document, item.media_type)

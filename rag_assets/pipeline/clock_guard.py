@@ -46,7 +46,9 @@ class ClockDoubt:
     @property
     def message(self) -> str:
         """Return a sentence that says what is wrong with the clock, and that deletions wait."""
-        clock = f"nothing is deleted for its age: this machine's clock shows {shown(self.now)},"
+        clock = (
+            f"nothing is deleted because of its age: this machine's clock shows {shown(self.now)},"
+        )
         if self.kind == "skewed":
             return f"{clock} and Postgres's clock {shown(self.trusted.server_at)}"
         distance = _distance(abs(self.now - self.trusted.at))
@@ -57,11 +59,11 @@ class ClockDoubt:
     def hint(self) -> str:
         """Return how a person resolves the doubt."""
         if self.kind == "skewed":
-            return "set the wrong one of both clocks right"
-        reason = "it was ahead before"
+            return "correct the clock that is wrong"
+            reason = "it was ahead before"
         if self.kind == "ahead":
             reason = "the machine was off, or the catalog was restored"
-        return f"if it is wrong, set it right; if it is right ({reason}), accept it: {ACCEPT}"
+        return f"if the clock is wrong, correct it; if it is right ({reason}), run {ACCEPT}"
 
     @property
     def line(self) -> str:

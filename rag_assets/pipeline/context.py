@@ -188,7 +188,7 @@ class TenantContext:
             return self.store.entries
 
         def missed() -> None:
-            self.log(f"generation {generation.number}: the vectors beside its index are behind")
+            self.log(f"generation {generation.number}: its separate vector store missed a write")
             retry_at = self.clock.now() + VECTORS_PAUSE
             table = self.catalog.generations
             table.set_vectors_beside(self.ref, generation, "filling", retry_at=retry_at)
@@ -208,7 +208,6 @@ class TenantContext:
         """Return the key of a document's chunks in the lake.
 
         Args:
-            document: the document.
             parsed_digest: hash of its parsed text.
             media_type: the type of its content.
         """

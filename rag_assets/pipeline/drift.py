@@ -45,7 +45,7 @@ class IndexState:
 
     @property
     def index_lost(self) -> bool:
-        """Return whether the index is missing or was replaced by another index."""
+        """Return whether the index is missing or was replaced by a different index."""
         return self.index != "present"
 
     @property
@@ -64,7 +64,7 @@ class IndexDifference(NamedTuple):
 
     Attributes:
         text: the difference in words.
-        is_replaced: whether another index was put in place of the build's index, perhaps on
+        is_replaced: whether a different index replaced the build's index, perhaps on
             purpose.
         is_lost: whether the build's index does not exist.
     """
@@ -84,7 +84,6 @@ def inspect_index(
     """Compare generations of a tenant with their indexes; read-only.
 
     Args:
-        ctx: the tenant's context.
         build: compare only this build; None: every live build.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
@@ -248,11 +247,11 @@ def _difference(
     build = f"build {generation.number} of tenant {ref.id!r}"
     if count.presence != "present":
         is_replaced = count.presence == "replaced"
-        what = "was replaced by another" if is_replaced else "is gone"
+        what = "was replaced by a different index" if is_replaced else "is gone"
         text = f"index {generation.index_name!r} of tenant {ref.id!r} {what}"
         return IndexDifference(text, is_replaced, is_lost=not is_replaced)
     if wanted.is_settled and count.entries != wanted.entries:
-        held = f"{count.entries:,} entries, and the catalog has {wanted.entries:,}"
+        held = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
         return IndexDifference(f"{build} holds {held}")
     if wanted.is_settled and count.recent < wanted.recent:
         lacking = f"{wanted.recent - count.recent:,} of the {wanted.recent:,} entries"

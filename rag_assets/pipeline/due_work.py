@@ -114,7 +114,6 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
     """Yield the documents of a source that the next sync works on.
 
     Args:
-        ctx: the tenant's context.
         plan: the plan of the source.
         pending: ids of listed documents whose entries are out of date.
     """

@@ -97,7 +97,6 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     documents.
 
     Args:
-        ctx: the tenant's context.
         work: the run's slice.
         spent: dollars that the same sync spent in earlier runs.
 
@@ -156,7 +155,7 @@ def _send(
     submitted = missing & texts_in_batches(ctx).keys()
     at_once = [item for item in waiting if missing.intersection(item.texts) - submitted]
     if outage is not None:
-        report = _halted(ctx, work, at_once, outage)
+        report = _report_halt(ctx, work, at_once, outage)
     elif at_once:
         report = _embed(ctx, work, at_once, missing - submitted, ledger)
     else:
@@ -209,7 +208,7 @@ def _embed(
                 items,
                 keep=keep,
                 flush_items=_KEPT_TOGETHER,
-                flush_seconds=_kept_within(ctx),
+                flush_seconds=_max_wait_seconds(ctx),
                 deadline=stage.deadline,
                 is_put_off=lambda text: stage.is_over(is_urgent=text in urgent),
                 is_bulk=lambda text: not work.answers or text not in urgent,
@@ -221,7 +220,7 @@ def _embed(
         )
     except MalformedResponse as error:
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
-        return _stopped(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
+        return _report_stop(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
     progress.done()
     if outcome.embedded:
         seconds = time.monotonic() - started
@@ -231,7 +230,7 @@ def _embed(
     report = EmbeddingReport(
         embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
     )
-    return report if outcome.outage is None else _stopped(ctx, work, outcome.outage, report)
+    return report if outcome.outage is None else _report_stop(ctx, work, outcome.outage, report)
 
 
 def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
@@ -244,15 +243,15 @@ def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
     return item.document.urgency, lacking > _LARGE_TEXTS
 
 
-def _halted(
+def _report_halt(
     ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: RequestsStopped
 ) -> EmbeddingReport:
     """Report an outage during which no request may be sent."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
-    return _stopped(ctx, work, outage, EmbeddingReport(failed=failed))
+    return _report_stop(ctx, work, outage, EmbeddingReport(failed=failed))
 
 
-def _stopped(
+def _report_stop(
     ctx: TenantContext, work: Work, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Report why no more texts could be embedded; a permanent reason stops other slices too."""
@@ -266,7 +265,7 @@ def _stopped(
     )
 
 
-def _kept_within(ctx: TenantContext) -> float:
+def _max_wait_seconds(ctx: TenantContext) -> float:
     """Return how many seconds a vector may wait to be written together with others.
 
     A crash loses waiting vectors. Vectors of a local model cost no money, so for them few and large

@@ -252,7 +252,6 @@ def _clean_files(
     """Remove deleted entries and rows from files; return how many entries and rows are left.
 
     Args:
-        ctx: the tenant's context.
         rewritten: tables whose pages are all rewritten.
         indexes: indexes from which entries were deleted, besides the indexes of the tenant's
             builds.

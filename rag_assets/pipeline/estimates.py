@@ -90,9 +90,9 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
         builds: all builds of the tenant, oldest first.
         work: the work of the sync.
     """
-    parts = {"reading": work.preparing_seconds, **_rated(ctx, builds, work)}
+    parts = {"reading": work.preparing_seconds, **_estimate_seconds(ctx, builds, work)}
     sizes = {
-        what: average and count * average for what, count, average in _sized(ctx, builds, work)
+        what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
     }
     seconds, rates_lacking = _sum(parts)
     total, sizes_lacking = _sum(sizes)
@@ -105,7 +105,7 @@ def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ..
     return (None if lacking else sum(part or 0.0 for part in parts.values())), lacking
 
 
-def _rated(
+def _estimate_seconds(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> dict[str, float | None]:
     """Return the seconds that each part of the work takes at its newest known rate."""
@@ -114,65 +114,65 @@ def _rated(
     writing = [g.pace.entries_per_second for g in builds]
     parts: dict[str, float | None] = {}
     if work.embedded and not work.batch:
-        rate = _newest(embedding)
+        rate = _newest_rate(embedding)
         parts[f"texts embedded a second by {embedder_id}"] = rate and work.embedded / rate
     if work.written:
-        rate = _newest(writing)
+        rate = _newest_rate(writing)
         parts["entries written a second"] = rate and work.written / rate
     return parts
 
 
-def _newest(rates: Sequence[float | None]) -> float | None:
+def _newest_rate(rates: Sequence[float | None]) -> float | None:
     known = [rate for rate in rates if rate]
     return known[-1] if known else None
 
 
-def _sized(
+def _list_sizes(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> Iterator[tuple[str, int, float | None]]:
     """Yield the label, the count and the average bytes of each kind of data to be added."""
     tables = ctx.lake.size().tables if work.parsed or work.cut or work.embedded else {}
     if work.parsed:
-        yield "bytes of a parsed text", work.parsed, _per_row(tables.get("parsed_text"))
+        yield "bytes of a parsed text", work.parsed, _bytes_per_row(tables.get("parsed_text"))
     if work.cut:
-        yield "bytes of a document's passages", work.cut, _per_row(tables.get("chunks"))
+        yield "bytes of a document's passages", work.cut, _bytes_per_row(tables.get("chunks"))
     if work.embedded:
-        yield "bytes of a vector", work.embedded, _per_vector(ctx, builds, tables)
+        yield "bytes of a vector", work.embedded, _bytes_per_vector(ctx, builds, tables)
     if work.written:
-        yield "bytes of an entry", work.written, _per_entry(ctx, builds)
+        yield "bytes of an entry", work.written, _bytes_per_entry(ctx, builds)
 
 
-def _per_row(size: TableSize | None) -> float | None:
+def _bytes_per_row(size: TableSize | None) -> float | None:
     return size.bytes / size.rows if size is not None and size.rows else None
 
 
-def _per_vector(
+def _bytes_per_vector(
     ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
 ) -> float | None:
     """Return the average bytes per vector of the embedder.
 
     If that is unknown, the average of another embedder is scaled by the number of dimensions.
     """
-    own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
+    own = _bytes_per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:
         return own
     for build in reversed(builds):
-        average = _per_row(tables.get(vectors_table(build.embedder_id)))
+        average = _bytes_per_row(tables.get(vectors_table(build.embedder_id)))
         if average is not None:
-            return _corrected(average, ctx, build)
+            return _correct_for_dimensions(average, ctx, build)
     return None
 
 
-def _per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
+def _bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
     """Return the average bytes per entry in the newest index with entries, scaled by dimensions."""
     for build in reversed(builds):
         average = ctx.store.indexes.bytes_per_entry(build.index_name)
         if average is not None:
-            return _corrected(average, ctx, build)
+            return _correct_for_dimensions(average, ctx, build)
     return None
 
 
-def _corrected(average: float, ctx: TenantContext, build: Generation) -> float:
+def _correct_for_dimensions(average: float, ctx: TenantContext, build: Generation) -> float:
     more = ctx.embedder.dimensions - build.dimensions
     return max(0.0, average + _BYTES_OF_A_NUMBER * more)
 

@@ -87,7 +87,6 @@ class FactStore(Protocol):
         """Return the recorder that stores the facts of texts with the versions that have them.
 
         Args:
-            ctx: the tenant's context.
             media_types: media types of the texts, by chunk_set_key.
         """
         ...
@@ -121,7 +120,6 @@ class FactStore(Protocol):
         """Repair rows and derived documents that differ from the facts in the lake.
 
         Args:
-            ctx: the tenant's context.
             share: the part of the texts to compare, selected by chunk_set_key.
         """
         ...

@@ -32,7 +32,6 @@ class FollowUp(Protocol):
         """Do as much of the remaining work as is possible now.
 
         Args:
-            ctx: the tenant's context.
             serving: the generation that answers the tenant's questions.
 
         Returns:

@@ -36,7 +36,7 @@ class Order:
 
     @classmethod
     def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
-        """Return an order with credentials in its reason masked."""
+        """Return an order, with the credentials in its reason masked."""
         return cls(by, masker_of(ctx.settings.local).text(reason))
 
 
@@ -81,8 +81,9 @@ def publish_build(
             raise ConfigurationError(
                 f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
                 f" {counted(left, 'document')} to go",
-                hint=f"rag-assets sync {ctx.ref.id}, and `rag-assets documents {ctx.ref.id}`"
-                " for documents that wait",
+                hint=f"complete it with `rag-assets sync {ctx.ref.id}`; `rag-assets documents"
+                f" {ctx.ref.id}`"
+                " shows documents that wait",
             )
         require_entries(build.context, generation)
         if generation.state != "COMPLETE":
@@ -108,10 +109,10 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     if configured is None or number != configured.number:
         which = "not built yet" if configured is None else f"generation {configured.number}"
         raise ConfigurationError(
-            f"generation {number} of tenant {ctx.ref.id!r} is not the configuration's, which is"
-            f" {which}: a sync would publish that one again",
-            hint=f"rag-assets generations rollback {ctx.ref.id} --to {number} --reason ..., which"
-            " pins it; or change tenants.yaml",
+            f"generation {number} of tenant {ctx.ref.id!r} is not the build of the configuration,"
+            f" which is {which}: the next sync would publish the configuration's build again",
+            hint="pin this generation with `rag-assets generations rollback"
+            f" {ctx.ref.id} --to {number} --reason ...`, or change tenants.yaml",
         )
 
 
@@ -132,8 +133,9 @@ def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
         former = [g.number for g in live if g.state == "RETIRED"]
         raise ConfigurationError(
             f"generation {generation.number} of tenant {ctx.ref.id!r} is"
-            f" {generation.state.lower()}, and never answered",
-            hint=f"those that did: {', '.join(map(str, former)) or 'none but the present one'}",
+            f" {generation.state.lower()}, and never answered searches",
+            hint="choose a generation that answered before:"
+            f" {', '.join(map(str, former)) or 'there is none except the present one'}",
         )
     ctx.for_build(generation)
     require_index(ctx, generation)
@@ -177,13 +179,13 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
     if generation.state == "SERVING":
         raise ConfigurationError(
             f"generation {number} of tenant {ctx.ref.id!r} answers: it cannot be discarded",
-            hint="publish another one first, or go back to one:"
+            hint="publish a different generation first, or roll back to a former one:"
             f" rag-assets generations list {ctx.ref.id}",
         )
     if generation.pinned:
         raise ConfigurationError(
             f"generation {number} of tenant {ctx.ref.id!r} is pinned: it cannot be discarded",
-            hint=f"rag-assets generations publish {ctx.ref.id} unpins it",
+            hint=f"unpin the generation with `rag-assets generations publish {ctx.ref.id}`",
         )
     ctx.guard()
     at = ctx.clock.now()
@@ -204,8 +206,8 @@ def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
         raise ConfigurationError(
             f"generation {pinned.number} of tenant {ctx.ref.id!r} answers already, pinned by"
             f" {pin.by}{since}: {pin.reason}",
-            hint="name the build to go to with --to;"
-            f" rag-assets generations list {ctx.ref.id} shows all",
+            hint="choose the build to roll back to with --to;"
+            f" rag-assets generations list {ctx.ref.id} shows all builds",
         )
     return pinned
 
@@ -214,7 +216,7 @@ def _last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     retired = [g for g in live if g.state == "RETIRED" and g.retired_at is not None]
     if not retired:
         raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has no former build to go back to",
+            f"tenant {ctx.ref.id!r} has no former build to roll back to",
             hint=f"rag-assets generations list {ctx.ref.id} shows its builds",
         )
     return max(retired, key=lambda g: (g.retired_at or g.created_at, g.number))

@@ -155,7 +155,7 @@ def _report(
         per_second=rate,
         remaining_seconds=left / rate if rate and left > 0 else None,
         spent=generation.spent,
-        planned=_planned(ctx, generation, share),
+        planned=_estimate_total_cost(ctx, generation, share),
         embedder=generation.embedder_id,
         index=generation.index_name,
         checks=tuple(generation.checks or ()),
@@ -165,11 +165,11 @@ def _report(
         retired_at=generation.retired_at,
         removed_after=last + grace if goes else None,
         pinned=pin if pin is not None and pin.generation == generation.number else None,
-        since=_since(generation),
+        since=_state_start(generation),
     )
 
 
-def _since(generation: Generation) -> datetime:
+def _state_start(generation: Generation) -> datetime:
     entered = {
         "COMPLETE": generation.completed_at,
         "HELD": generation.completed_at,
@@ -186,7 +186,7 @@ def _rate(progress: BuildProgress, now: datetime) -> float | None:
     return progress.recent / progress.recent_seconds if progress.recent_seconds else None
 
 
-def _planned(ctx: TenantContext, generation: Generation, share: float) -> float | None:
+def _estimate_total_cost(ctx: TenantContext, generation: Generation, share: float) -> float | None:
     """Return about how much the whole build costs, estimated from its finished documents."""
     try:
         build = ctx.for_build(generation)

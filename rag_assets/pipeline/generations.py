@@ -125,18 +125,19 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
 
     Raises:
-        IndexInconsistent: the index is missing, or was replaced by another of the same name.
+        IndexInconsistent: the index is missing, or was replaced by one of the same name.
         IndexUnavailable: the index is closed, blocked or red.
     """
     presence = ctx.store.indexes.presence(index_of(generation))
     if presence != "present":
-        what = "is gone" if presence == "missing" else "was replaced by another"
+        what = "is gone" if presence == "missing" else "was replaced by a different index"
         difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}"
         if presence == "missing":
             ctx.catalog.events.write(ctx.ref, "drift_found", [{"counts": [difference]}])
         raise IndexInconsistent(
             difference,
-            hint=f"restore it without embedding anything: rag-assets sync {ctx.ref.id} --repair",
+            hint="restore the index without embedding any text: rag-assets sync"
+            f" {ctx.ref.id} --repair",
         )
     ctx.store.indexes.require_usable(generation.index_name)
 

@@ -58,7 +58,6 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
     """Quarantine all waiting documents that lack a vector, in this slice and later ones.
 
     Args:
-        ctx: the tenant's context.
         work: the slice of the current run.
         outage: why no text is embedded.
 

@@ -80,7 +80,6 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
 
     Args:
-        ctx: the tenant's context.
         share: the part of the files to read completely.
     """
     files = tuple(ctx.lake.damage.files(share.hashes))

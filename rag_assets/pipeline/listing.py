@@ -65,7 +65,7 @@ def list_documents(
     failures = []
     masker = _masker(ctx, scanner)
     for planned in plan_sources(ctx, allow_deletes=allow_deletes, anew=allow_deletes):
-        plan = _allowed(ctx, planned)
+        plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:
             failure = masked_failure(plan, masker)
@@ -107,7 +107,7 @@ def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
     return Masker(StrictScanner(scanner) if ctx.parse_options.strict_secrets else scanner)
 
 
-def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
+def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     """Return the plan; all deletions are held while the catalog may come from an older dump."""
     refused = refusal(ctx) if plan.deletions.removed else None
     if refused is None:
@@ -336,7 +336,7 @@ def _row(
     if metadata.access_scope != document.source_metadata.access_scope:
         # A masked scope would be another scope: it would exclude its readers, and might admit
         # others.
-        error = "its access scope holds a credential: choose another scope"
+        error = "its access scope contains a credential: choose a different scope"
         kind = "credential"
     return DocumentChange(
         document_id=document.document_id,

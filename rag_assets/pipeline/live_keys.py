@@ -75,10 +75,10 @@ def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
     ):
         parsed = parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()
-        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_recorded(ctx, parsed)))
+        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_keys_to_record(ctx, parsed)))
 
 
-def _recorded(ctx: TenantContext, parsed: Sequence[ParsedDocument]) -> Iterator[RecordedKeys]:
+def _keys_to_record(ctx: TenantContext, parsed: Sequence[ParsedDocument]) -> Iterator[RecordedKeys]:
     for item in parsed:
         document = item.document
         yield RecordedKeys(document.document_id, ctx.parse_key(document), item.chunk_set_key)

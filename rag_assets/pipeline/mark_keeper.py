@@ -137,7 +137,7 @@ class MarkKeeper:
         except Exception as error:
             # The change itself is committed. The next reader updates the copies of the mark.
             reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
-            _LOGGER.warning("a mark of the catalog is not kept in the stores yet: %s", reason)
+            _LOGGER.warning("a mark of the catalog could not be stored yet: %s", reason)
 
     # -- tenants
 
@@ -155,13 +155,14 @@ class MarkKeeper:
             return None
         reasons = {
             "set back": f"the catalog of tenant {ref.id!r} was set back to an earlier state",
-            "unknown": f"tenant {ref.id!r} has data, and no store has kept the mark of its catalog:"
-            " the catalog may be an earlier one",
+            "unknown": f"tenant {ref.id!r} has data, but no store has the mark of its catalog:"
+            " the catalog may come from an earlier dump",
         }
         return CatalogSetBack(
             reasons[standing],
-            hint="nothing of the tenant is deleted, swept or pruned until it is accepted. To go on"
-            f" with this catalog: rag-assets sync {ref.id} --accept-catalog",
+            hint="no data of the tenant is deleted, swept or pruned until the catalog is"
+            " accepted. To"
+            f" go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
         )
 
     def standing(self, ref: TenantRef) -> Standing:
@@ -267,7 +268,6 @@ class MarkKeeper:
         """Return whether a receipt proves a tenant's removal.
 
         Args:
-            tenant_id: the tenant.
             incarnation: only the removal of this incarnation; None: of any.
         """
         receipts = self._catalog.receipts.all(tenant_id)
@@ -311,13 +311,13 @@ class MarkKeeper:
         reasons = {
             "set back": f"the catalog was restored from an earlier dump: {len(found.lost)} changes"
             " of tokens, grants, holds or erasures are lost",
-            "unknown": "no store has kept the journal of security changes: the catalog may be an"
-            " earlier one",
+            "unknown": "no store has the journal of security changes: the catalog may come from an"
+            " earlier dump",
         }
         return RestorePending(
             reasons[found.standing],
-            hint="no token is accepted and nothing is deleted until an operator has run `rag-assets"
-            " installation accept-restore`, which shows what is lost",
+            hint="no token is accepted and no data is deleted until an operator has run `rag-assets"
+            " installation accept-restore`, which shows the lost changes",
         )
 
     def security(self) -> SecurityStanding:
@@ -394,8 +394,9 @@ class MarkKeeper:
         if not found:
             self._paused_until.clear()
             raise ServiceUnavailable(
-                "no store answers that keeps the marks of the catalog",
-                hint="see that the lake, the store of blobs or Elasticsearch can be reached",
+                "no store that keeps the marks of the catalog answers",
+                hint="check that the lake, the store of uploaded files or Elasticsearch can be"
+                " reached",
             )
         return found
 
@@ -409,7 +410,9 @@ class MarkKeeper:
 
     def _pause(self, place: StoreName, error: RagAssetsError) -> None:
         self._paused_until[place] = time.monotonic() + _PAUSE_SECONDS
-        _LOGGER.warning("marks of the catalog are not kept in the %s: %s", place, error.message)
+        _LOGGER.warning(
+            "the marks of the catalog cannot be stored in the %s now: %s", place, error.message
+        )
 
 
 def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:

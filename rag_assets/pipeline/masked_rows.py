@@ -19,7 +19,7 @@ _ENCODED = "in another encoding"
 
 
 def settings_changed(last: Sync | None, settings: str) -> bool:
-    """Return whether a source was last listed with other settings; credential rules count."""
+    """Return whether a source was last listed with different settings or credential rules."""
     digest = None if last is None else last.listing_digest
     return bool(digest) and not str(digest).endswith(settings[:8])
 

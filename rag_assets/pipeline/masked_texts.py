@@ -80,20 +80,24 @@ class MaskedTexts:
                 continue
             if again is not None:
                 found[key] = _Found(row.parsed, *again)
-        return self._kept(found) if found else None
+        return self._store_masked_texts(found) if found else None
 
-    def _kept(self, found: Mapping[str, _Found]) -> FoundTexts:
+    def _store_masked_texts(self, found: Mapping[str, _Found]) -> FoundTexts:
         """Write the masked texts to the lake, before the catalog refers to them."""
         ctx = self._ctx
-        behind = [id_ for key in found for id_ in self._behind.get(key, ())]
+        behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
         versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
-        holders = self._present({*behind, *(one.document_id for one in versions)}, found)
+        holders = self._documents_with_texts(
+            {*behind, *(one.document_id for one in versions)}, found
+        )
         chunk_sets = {one.chunk_set_key: one.parse_key for one in versions if one.chunk_set_key}
         for item in parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
         kept = {key: _key_for_holds(key, one.masked) for key, one in found.items()}
-        rows = {ctx.parse_key(_requested(one)): found[ctx.parse_key(one)] for one in holders}
-        if self._held:
+        rows = {
+            ctx.parse_key(_with_reindex_request(one)): found[ctx.parse_key(one)] for one in holders
+        }
+        if self._has_holds:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
             ParsedRow(key, parsed_digest(text), text)
@@ -119,7 +123,7 @@ class MaskedTexts:
             if found[chunk_sets[key]].changes(chunk)
         }
 
-    def _present(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
+    def _documents_with_texts(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
         """Return the documents whose present text is one of these texts."""
         ctx = self._ctx
         return [
@@ -130,11 +134,11 @@ class MaskedTexts:
         ]
 
     @cached_property
-    def _held(self) -> bool:
+    def _has_holds(self) -> bool:
         return bool(self._ctx.catalog.holds.all(self._ctx.ref.id))
 
     @cached_property
-    def _behind(self) -> dict[str, list[str]]:
+    def _unindexed_documents(self) -> dict[str, list[str]]:
         """Return documents whose present text is in no build yet, by parse_key."""
         ctx = self._ctx
         builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
@@ -156,6 +160,6 @@ def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
     return None if text is None else key_of("masked", key, parsed_digest(text))
 
 
-def _requested(document: Document) -> Document:
+def _with_reindex_request(document: Document) -> Document:
     """Return the document as it is after one more request to reindex it."""
     return replace(document, reindex_requests=document.reindex_requests + 1)

@@ -142,7 +142,7 @@ class _Parsing:
         self._flush()
         progress.done()
         self._quarantine()
-        self._put_off()
+        self._defer_vanished()
 
     def report(self, reused: int, seconds: float) -> ParsingReport:
         formats = self._formats.values()
@@ -170,7 +170,7 @@ class _Parsing:
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
     def _tasks(self) -> Iterator[ParseTask]:
-        sources = {s.name: s for s in _opened(self._ctx)}
+        sources = {s.name: s for s in _open_sources(self._ctx)}
         paths = {name: ListedPaths(source) for name, source in sources.items()}
         work = self._work
         is_hurried = work.answers and any(not document.urgency for document in work.documents)
@@ -233,7 +233,7 @@ class _Parsing:
         """
         return masker_of(self._ctx.settings.local).text(error.advice)
 
-    def _put_off(self) -> None:
+    def _defer_vanished(self) -> None:
         """Defer documents that are missing from their source or differ from the listing.
 
         They are due again when a listing finds that they have changed.
@@ -242,13 +242,19 @@ class _Parsing:
             return
         again = datetime.now(UTC) + _VANISHED_RETRY
         failures = [
-            Failure(d.document_id, d.document_key, "not in its source as listed", "changing", again)
+            Failure(
+                d.document_id,
+                d.document_key,
+                "missing from its source, or changed since it was listed",
+                "changing",
+                again,
+            )
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)
 
 
-def _opened(ctx: TenantContext) -> list[DocumentSource]:
+def _open_sources(ctx: TenantContext) -> list[DocumentSource]:
     return open_sources(ctx.tenant, ctx.settings, ctx.catalog)
 
 
@@ -275,7 +281,9 @@ def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> C
         if isinstance(source, KeepsFormerContents):
             former = source.former(path, document.content_sha256 or "")
         if former is None:
-            raise DocumentVanished("it changed after it was listed; the next run reads it again")
+            raise DocumentVanished(
+                "the document changed after it was listed; the next run reads it again"
+            )
         return former
 
     return read

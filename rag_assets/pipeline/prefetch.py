@@ -10,7 +10,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def prefetched(items: Iterable[_T]) -> Iterator[_T]:
+def prefetch_items(items: Iterable[_T]) -> Iterator[_T]:
     """Yield items while a thread makes the next one, so that two exist at a time.
 
     If making an item fails, the error is raised when that item would be yielded. A consumer that

@@ -42,7 +42,8 @@ class Projects:
         if record is None:
             raise UnknownProject(
                 f"organization {project.organization!r} has no project {project.project!r}",
-                hint="`rag-assets projects list` shows them; `rag-assets projects put` makes one",
+                hint="`rag-assets projects list` shows the projects; `rag-assets projects put`"
+                " creates one",
             )
         return record
 
@@ -63,13 +64,14 @@ class Projects:
         found = self._catalog.projects.list_covered(tenant_ids, profile, project)
         if len(found) > 1:
             raise InvalidRequest(
-                "the token covers projects of this id of several organizations",
-                hint="use a token for one organization",
+                "the token covers projects with this id in several organizations",
+                hint="use a token for only one organization",
             )
         if not found:
             raise UnknownProject(
-                "none of the token's tenants is this project",
-                hint="use a token that covers it; one of an organization can also make it",
+                "the token does not cover this project",
+                hint="use a token that covers the project; a token of an organization can also"
+                " create it",
             )
         return found[0]
 

@@ -51,7 +51,6 @@ def prove(
     """Search every store for remaining data of documents.
 
     Args:
-        ctx: the tenant's context.
         traces: traces of the documents.
         uploaded: whether files were uploaded with the documents.
         deleted_entries: number of deleted entries that the index's files still contain; None if it
@@ -81,7 +80,6 @@ def prove_masked(
     """Search for texts with credentials by their hashes, after everything was scanned.
 
     Args:
-        ctx: the tenant's context.
         dead: keys of the texts in the lake.
         deleted_entries, dead_rows: see prove.
     """
@@ -111,15 +109,15 @@ def require_nothing_left(
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
     instances = ", ".join(one.place for one in histories)
     waiting = (
-        f", once the Dagster instance {instances} has deleted its runs: start its daemon, or"
-        " continue with its DAGSTER_HOME"
+        f" once the Dagster instance {instances} has deleted its runs: start its daemon, or set"
+        " DAGSTER_HOME to that instance"
         if instances
         else ""
     )
     if places:
         raise ErasureIncomplete(
-            f"something of {subject} is left ({places}), so there is no receipt yet",
-            hint=f"the erasure stays open, and continues with `{command}`{waiting}",
+            f"data of {subject} is left ({places}), so no receipt was written yet",
+            hint=f"the erasure stays open: continue it with `{command}`{waiting}",
         )
 
 

@@ -21,8 +21,6 @@ def publish(
     """Make a build serve: one transaction changes the catalog, then the alias is derived from it.
 
     Args:
-        ctx: the tenant's context.
-        generation: the build.
         findings: findings of the checks that judged the build.
         pin: a pin that is set in the same transaction.
         notes: further fields of the event.
@@ -114,7 +112,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
     """Require that a build holds as many entries as it should.
 
     Raises:
-        IndexInconsistent: the build holds another number of entries.
+        IndexInconsistent: the build holds a different number of entries.
     """
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
@@ -122,7 +120,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
         raise IndexInconsistent(
             f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
             f" expected {expected}: it is not published",
-            hint=f"rag-assets sync {ctx.ref.id} --repair",
+            hint=f"write the missing entries again: rag-assets sync {ctx.ref.id} --repair",
         )
 
 

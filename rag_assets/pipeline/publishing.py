@@ -26,7 +26,7 @@ from rag_assets.pipeline.fact_stores import recorders_of, stores_of, tables_of
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
-from rag_assets.pipeline.prefetch import prefetched
+from rag_assets.pipeline.prefetch import prefetch_items
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
 from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
@@ -195,7 +195,7 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
             most=_BATCH_CHUNKS,
         )
     )
-    for batch, entries in prefetched(batches):
+    for batch, entries in prefetch_items(batches):
         new, old = _publish_batch(ctx, work, batch, entries)
         upserted += new
         deleted += old

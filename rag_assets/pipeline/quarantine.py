@@ -28,8 +28,8 @@ def remedy_of(document: Document) -> str:
         return ""
     if document.retry_at == NEVER:
         return (
-            "remove the cause in its reason; it is tried again after a restart by `rag-assets up`"
-            " with other settings, and by the next `rag-assets sync`"
+            "remove the cause that the reason states; the document is tried again by the next"
+            " `rag-assets sync`, and after `rag-assets up` with changed settings"
         )
     if document.retry_at is not None:
         return f"retried automatically after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
@@ -37,5 +37,5 @@ def remedy_of(document: Document) -> str:
         return "make the file readable, or raise max_bytes; every listing checks it again"
     return (
         "repair, replace or exclude the file, or change the tenant's settings; "
-        "it is tried again as soon as either changes"
+        "the document is tried again as soon as the file or a setting changes"
     )

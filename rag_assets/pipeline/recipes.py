@@ -1,7 +1,7 @@
 """Recipes: everything that distinguishes one build of a tenant's index from another.
 
 A build's key is a hash of its recipe, and the build's row stores it. So a build can be brought up
-to date, repaired and checked while the tenant's configuration asks for another build.
+to date, repaired and checked while the tenant's configuration asks for a different build.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
         tenant: the tenant as configured now.
         embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
             also apply to builds that it made.
-        generation: the build.
 
     Raises:
         BuildNotWritable: the recipe is not known, or the recipe or the model can no longer be used.
@@ -111,14 +110,14 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     recipe = recipe_of(generation)
     if recipe is None:
         raise _not_writable(
-            tenant, generation, "was opened by an earlier version: its chunker is not known"
+            tenant, generation, "was made by an earlier version, which did not record its chunker"
         )
     try:
         configured = recipe.applied_to(tenant)
     except (ValueError, RagAssetsError):
         configured = None
     if configured is None or generation.key not in _keys(configured, generation.embedder_id):
-        what = "was made by another version of the chunker or of the index's schema"
+        what = "was made by a different version of the chunker or of the index's schema"
         raise _not_writable(tenant, generation, what)
     if generation.embedder_id == embedder_id:
         return configured
@@ -129,7 +128,6 @@ def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
     """Return the properties of a build's index.
 
     Args:
-        generation: the build.
         tenant: configured for it.
     """
     return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])
@@ -222,14 +220,18 @@ def _embedder_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
     except (ValueError, ConfigurationError):
         pass
     raise _not_writable(
-        tenant, generation, f"was embedded by {generation.embedder_id}, and that model is gone"
+        tenant,
+        generation,
+        f"was embedded by {generation.embedder_id}, which is no longer available",
     )
 
 
 def _not_writable(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
     return BuildNotWritable(
         f"generation {generation.number} of tenant {tenant.id!r} {why}",
-        hint="it can answer as it is, and cannot be brought up to date",
+        hint="the build can answer searches, but cannot be brought up to date; run `rag-assets"
+        " sync`"
+        " for a new build of the present configuration",
     )
 
 
@@ -271,7 +273,7 @@ def differences(build: Generation, other: Generation) -> list[str]:
     for name, label in _LABELS.items():
         was, present = getattr(theirs, name), getattr(ours, name)
         if was != present:
-            lines.append(f"{label}: {_shown(was)} → {_shown(present)}")
+            lines.append(f"{label}: {_format_value(was)} → {_format_value(present)}")
     return lines
 
 
@@ -285,7 +287,7 @@ _LABELS = {
 }
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         settings = (f"{name} {value[name]}" for name in sorted(value) if name != "chunker")
         return " ".join((str(value.get("chunker", "")), *settings))

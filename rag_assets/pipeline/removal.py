@@ -57,7 +57,6 @@ def purge_tenant(
 
     Args:
         catalog, lake, store, settings: the installation's catalog, stores and settings.
-        record: the tenant.
         by: who removes the tenant, for the receipt.
         clock: gives the time of the removal.
         delete_history: deletes Dagster's records of the tenant.
@@ -256,6 +255,6 @@ def _sweep(
             return deleted
         deleted += store.entries.delete(index_name, tenant_id, ids)
     raise IndexInconsistent(
-        f"entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
-        hint="another process writes to the index; stop it, then remove the tenant again",
+        f"new entries of the removed tenant {tenant_id!r} keep appearing in {index_name!r}",
+        hint="stop the process that writes to the index, then remove the tenant again",
     )

@@ -59,10 +59,10 @@ class Repair:
         found += [store.description for store in self.stores if store.description]
         if self.vectors_beside:
             builds = counted(self.vectors_beside, "build")
-            found.append(f"vectors beside the index of {builds}")
+            found.append(f"the separate vector stores of {builds} differed")
         if self.lake.to_embed:
             texts = counted(self.lake.to_embed, "text")
-            found.append(f"{texts} will be embedded again: no store has their vectors")
+            found.append(f"{texts} will be embedded again, because no store has their vectors")
         if again := len(self.contents.altered) + len(self.contents.gone):
             found.append(f"{counted(again, 'document')} will be read again")
         return found

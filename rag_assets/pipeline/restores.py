@@ -136,11 +136,11 @@ class _Describer:
         return describe(change, record.ref, on)
 
     def _token_created(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"{_token(change)} of tenant {ref.id} was created {on}"
+        what = f"{_describe_token(change)} of tenant {ref.id} was created {on}"
         return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
 
     def _token_revoked(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"{_token(change)} of tenant {ref.id} was revoked {on}"
+        what = f"{_describe_token(change)} of tenant {ref.id} was revoked {on}"
         valid = {token.token_id for token in self._catalog.service_tokens.all(ref.id)}
         if change.name not in valid:
             return LostChange(change, f"{what}, and is unknown to this catalog as well")
@@ -166,7 +166,7 @@ class _Describer:
 
     def _hold_set(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         source, *hashes = change.about
-        what = f"a hold on {_held(change)} of tenant {ref.id} was set {on}"
+        what = f"a hold on {_describe_held(change)} of tenant {ref.id} was set {on}"
         ids = self._documents(ref, hashes)
         if hashes and not ids:
             return LostChange(change, f"{what}, and this catalog does not know the document")
@@ -177,7 +177,7 @@ class _Describer:
         return LostChange(change, f"{what}, and is missing in this catalog", reset)
 
     def _hold_lifted(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"a hold on {_held(change)} of tenant {ref.id} was lifted {on}"
+        what = f"a hold on {_describe_held(change)} of tenant {ref.id} was lifted {on}"
         return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
 
     def _key_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
@@ -216,7 +216,7 @@ class _Describer:
     def _token_of_organization(
         self, change: SecurityChange, owner: OrganizationRef, on: str
     ) -> LostChange:
-        token = _token(replace(change, about=change.about[1:]))
+        token = _describe_token(replace(change, about=change.about[1:]))
         if change.kind == "token_created":
             what = f"{token} of organization {owner.id} was created {on}"
             return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
@@ -236,7 +236,7 @@ class _Describer:
         return [by_hash[one] for one in hashes if one in by_hash]
 
     def _set_hold(self, ref: TenantRef, scope: HoldScope, reason: str) -> None:
-        with self._locked(ref):
+        with self._hold_lock(ref):
             try:
                 self._catalog.holds.set(ref, scope, reason=reason, by=self._by)
             except (UnknownDocument, UnknownSource):
@@ -249,7 +249,7 @@ class _Describer:
         contents.
         """
         now = datetime.now(UTC)
-        with self._locked(ref):
+        with self._hold_lock(ref):
             self._catalog.erasures.restore_tombstones(ref, sealed)
             if not ids:
                 return
@@ -259,7 +259,7 @@ class _Describer:
                 return  # The hold was set before the dump, and lifted after it.
 
     @contextmanager
-    def _locked(self, ref: TenantRef) -> Iterator[None]:
+    def _hold_lock(self, ref: TenantRef) -> Iterator[None]:
         holder = Holder.here("accepting a restored catalog")
         with self._catalog.lock.hold(ref.id, holder, wait_seconds=_LOCK_SECONDS):
             yield
@@ -274,13 +274,13 @@ def _removed_or_unknown(change: SecurityChange, on: str) -> LostChange | None:
     )
 
 
-def _token(change: SecurityChange) -> str:
+def _describe_token(change: SecurityChange) -> str:
     role, *principals = change.about or ("",)
     about = ", ".join([role, *principals])
     return f"token {change.name} ({about})" if about else f"token {change.name}"
 
 
-def _held(change: SecurityChange) -> str:
+def _describe_held(change: SecurityChange) -> str:
     source, *hashes = change.about
     if hashes:
         return "a document"

@@ -54,23 +54,25 @@ class PruningReport:
     @property
     def documents(self) -> int:
         """Return how many documents were pruned."""
-        return sum(len(receipt.documents) for receipt in self._pruned)
+        return sum(len(receipt.documents) for receipt in self._prune_receipts)
 
     @property
     def entries(self) -> int:
         """Return how many entries were deleted from the index."""
-        return sum(receipt.counts["index"]["entries"] for receipt in self._pruned)
+        return sum(receipt.counts["index"]["entries"] for receipt in self._prune_receipts)
 
     @property
-    def _pruned(self) -> list[Receipt]:
+    def _prune_receipts(self) -> list[Receipt]:
         """Return the receipts of prunes, without those of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
         """Return what a person has to know, one sentence each."""
         found = [
-            f"{counted(one.due, 'document')} of {one.documents:,} of source {one.source!r} are past"
-            f" their retention and are kept. To prune them: rag-assets prune {tenant_id} --confirm"
+            f"{counted(one.due, 'document')} of {one.documents:,} in source {one.source!r} exceed"
+            " their"
+            " retention, but so many are pruned only after confirmation. To prune them, run:"
+            f" rag-assets prune {tenant_id} --confirm"
             for one in self.held
         ]
         if self.refused is not None:
@@ -80,7 +82,7 @@ class PruningReport:
         if self.corrected:
             found.append(
                 f"{counted(self.corrected, 'row')} of {tenant_id} had times in the future, recorded"
-                " while the clock was ahead: their ages count from now on"
+                " while the clock was ahead: their ages are now counted from the present time"
             )
         return found
 

@@ -15,8 +15,6 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
     """Set the access scope of the slice's entries to the scope in the catalog.
 
     Args:
-        ctx: the tenant's context.
-        work: the slice.
         published: documents that will be written to the slice's own build in any case.
 
     Returns:

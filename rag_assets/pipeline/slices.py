@@ -27,7 +27,7 @@ class Work:
         config_key: the key of the build's configuration.
         documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
-        beside: whether the tenant's configuration asks for another build.
+        beside: whether the tenant's configuration asks for a different build.
     """
 
     context: TenantContext
@@ -51,7 +51,6 @@ class StageTime:
     every run.
 
     Args:
-        ctx: the tenant's context.
         seconds: the full time.
         is_hurried: whether an urgent document is in the slice.
     """
@@ -102,12 +101,12 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     builds = active_builds(ctx)
     behind = [] if builds.beside is None else _pending(builds.beside)
     if builds.beside is None or not behind:
-        return _planned(builds.wanted, _pending(builds.wanted), run_id, unlisted)
+        return _store_slice(builds.wanted, _pending(builds.wanted), run_id, unlisted)
     if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.beside.generation.number:
         pending = _pending(builds.wanted)
         if pending:
-            return _planned(builds.wanted, pending, run_id, unlisted)
-    return _planned(builds.beside, behind, run_id, unlisted)
+            return _store_slice(builds.wanted, pending, run_id, unlisted)
+    return _store_slice(builds.beside, behind, run_id, unlisted)
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
@@ -177,7 +176,6 @@ def put_off(
     retried.
 
     Args:
-        ctx: the tenant's context.
         work: the slice of the documents.
         waits: the reasons.
         deferred: whether the documents did not fail, but wait for a batch at the provider.
@@ -221,7 +219,7 @@ def _pending(build: ActiveBuild) -> list[str]:
     )
 
 
-def _planned(
+def _store_slice(
     build: ActiveBuild, document_ids: Sequence[str], run_id: str, unlisted: tuple[str, ...]
 ) -> Work:
     ctx, number = build.context, build.generation.number

@@ -79,7 +79,9 @@ def compare_contents(
         comparison = _Comparison(rows, share)
         try:
             chosen = comparison.chosen(digest.of(source))
-            found = comparison.altered(hash_documents(source, _paced(chosen, Pace(bytes_a_second))))
+            found = comparison.altered(
+                hash_documents(source, _limit_rate(chosen, Pace(bytes_a_second)))
+            )
             altered = _still_unchanged(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
@@ -128,7 +130,7 @@ class _Comparison:
         for document in listed:
             self.unseen.discard(document.document_id)
             row = self._rows.get(document.document_id)
-            if document.document_id in self._share and _taken_for_unchanged(document, row):
+            if document.document_id in self._share and _looks_unchanged(document, row):
                 self.compared += 1
                 yield document
 
@@ -152,11 +154,11 @@ def _still_unchanged(
         document.document_id
         for document in source.list()
         if document.document_id in altered
-        and _taken_for_unchanged(document, rows[document.document_id])
+        and _looks_unchanged(document, rows[document.document_id])
     }
 
 
-def _taken_for_unchanged(document: ListedDocument, row: CatalogDocument | None) -> bool:
+def _looks_unchanged(document: ListedDocument, row: CatalogDocument | None) -> bool:
     return (
         row is not None
         and row.status != "DELETED"
@@ -165,7 +167,7 @@ def _taken_for_unchanged(document: ListedDocument, row: CatalogDocument | None) 
     )
 
 
-def _paced(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[ListedDocument]:
+def _limit_rate(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[ListedDocument]:
     for document in documents:
         yield document
         pace.took(document.size)

@@ -114,7 +114,6 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
     problem.
 
     Args:
-        source: the source.
         settings: see settings_key.
     """
     if not isinstance(source, KnowsState):
@@ -173,7 +172,6 @@ def compare_source(
     """List a source, hash documents that may have changed, and compare; read-only.
 
     Args:
-        source: the source.
         known: the source's documents in the catalog.
         settings: see settings_key.
 

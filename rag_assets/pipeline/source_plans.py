@@ -107,11 +107,11 @@ def decide_deletions(
     if allow_deletes or not lost:
         return Deletions(removed=ids)
     if deletions_suspicious(lost, known):
-        return Deletions(held=ids, reason=f"{lost} of {known} documents are gone at once")
+        return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
     if window is not None and deletions_suspicious(lost + window.left, known + window.left):
         left, of = lost + window.left, known + window.left
         return Deletions(
-            held=ids, reason=f"{left} of {of} documents are gone within {window.hours} hours"
+            held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
         )
     return Deletions(removed=ids)
 
@@ -122,7 +122,6 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        ctx: the tenant's context.
         allow_deletes: whether a person has allowed any number of deletions.
         anew: list a source even if it knows that its state is unchanged since its last listing.
     """
@@ -131,7 +130,7 @@ def plan_sources(
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
-        if not anew and last and (listing := _as_before(ctx, source, settings, last)):
+        if not anew and last and (listing := _unchanged_listing(ctx, source, settings, last)):
             yield SourcePlan(config, source, [], settings, listing)
             continue
         known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
@@ -150,7 +149,9 @@ def plan_sources(
         if kept:
             deletions = _hold_with_folders(source, listing, kept, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
-            deletions = Deletions(held=tuple(sorted(listing.removed)), reason=_emptied(source))
+            deletions = Deletions(
+                held=tuple(sorted(listing.removed)), reason=_describe_emptied(source)
+            )
         else:
             deletions = decide_deletions(
                 listing.removed - listing.withheld,
@@ -175,7 +176,6 @@ def _lost_with_their_folder(
     """Return the lost documents of each folder that was replaced or is missing.
 
     Args:
-        source: the source.
         listing: the listing of the source.
         known: the source's documents in the catalog.
         former: the folders of the source's last listing.
@@ -210,8 +210,8 @@ def _hold_with_folders(
         window=window,
     )
     reason = (
-        f"the folder at {_place(source, next(iter(kept)))} is another one than at the last listing"
-        " (another disk or an unmounted one?)"
+        f"the folder at {_place(source, next(iter(kept)))} is not the same folder as at the last"
+        " listing (is a different disk mounted, or none?)"
     )
     return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
 
@@ -222,7 +222,7 @@ def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing
     return of_folders and not listing.listed and bool(listing.lost)
 
 
-def _emptied(source: DocumentSource) -> str:
+def _describe_emptied(source: DocumentSource) -> str:
     return f"no document is left in {_place(source)} (is a disk not mounted?)"
 
 
@@ -237,7 +237,7 @@ def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(f"{folder.rstrip('/')}/")
 
 
-def _as_before(
+def _unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync
 ) -> SourceListing | None:
     """Return the listing of a source that reports no change; None if it must be listed.
@@ -275,7 +275,9 @@ def plan_removed_sources(
             uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes
         )
         if deletions.held:
-            deletions = replace(deletions, reason="the tenant's configuration lacks the source")
+            deletions = replace(
+                deletions, reason="the source was removed from the tenant's configuration"
+            )
         yield RemovedSourcePlan(name, uris, deletions)
 
 

@@ -45,7 +45,6 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
     """Compare each store with the catalog; read-only.
 
     Args:
-        ctx: the tenant's context.
         share: the documents whose contents are compared; missing contents are always found.
     """
     return [compare(ctx, share) for compare in STORES]
@@ -60,8 +59,8 @@ def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
     return StoredDrift(
         store="records",
         one="record",
-        remedy="push it again; of records that are nobody's, configure the source again and delete"
-        " them",
+        remedy="push missing and altered records again; to delete records that belong to no source,"
+        " configure their source again and delete them there",
         compared=found.compared,
         missing=found.missing,
         altered=found.altered,
@@ -85,7 +84,8 @@ def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
     return StoredDrift(
         store="files",
         one="uploaded file",
-        remedy="upload it again; `rag-assets uploads list TENANT` names it",
+        remedy="upload missing and altered files again; `rag-assets uploads list TENANT` lists"
+        " them",
         missing=tuple(sorted(found["missing"])),
         altered=tuple(sorted(found["altered"])),
         nobodys=tuple(sorted(found["nobody's"])),

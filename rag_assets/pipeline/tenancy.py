@@ -98,9 +98,9 @@ def _put(
 def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
     other = "" if record.home is None else catalog.installation.home_name(record.home)
     return ConfigurationError(
-        f"tenants.yaml lists {record.id!r} differently from {other}, which lists it too",
-        hint=f"change it there; or, if this home folder is to list it: rag-assets tenants claim"
-        f" {record.id}",
+        f"tenants.yaml lists tenant {record.id!r} with a different configuration than {other}",
+        hint=f"change the tenant there; or, to configure it from this home folder, run: rag-assets"
+        f" tenants claim {record.id}",
     )
 
 
@@ -121,10 +121,11 @@ def _require_none_of_the_api(
             record = made[present]
             raise ConfigurationError(
                 f"tenants.yaml lists {tenant_id!r}, and tenant {present!r}, project"
-                f" {record.project!r} of organization {record.organization!r}, was made over the"
+                f" {record.project!r} of organization {record.organization!r}, was created over the"
                 " API",
-                hint="take it out of tenants.yaml; or do so, `rag-assets tenants remove"
-                f" {present} --yes`, and put it in again",
+                hint="remove it from tenants.yaml; to replace the existing tenant, then run"
+                " `rag-assets"
+                f" tenants remove {present} --yes` and add it to tenants.yaml again",
             )
 
 
@@ -175,7 +176,7 @@ def _require_reranker(tenant: Tenant) -> None:
         raise ConfigurationError(
             f"tenant {tenant.id!r} reads source code, which the reranker {rerank.model} was not"
             " trained for",
-            hint="take retrieval.rerank out, or name a reranker of code by its folder or url",
+            hint="remove retrieval.rerank, or set the folder or url of a reranker for code",
         )
     from rag_assets.models.reranking.cross_encoder import require_cross_encoder
 

@@ -94,7 +94,6 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
     """Collect the traces that documents would leave behind, before they are erased.
 
     Args:
-        ctx: the tenant's context.
         erasure: the erasure of the documents.
         dead: the documents' keys in the lake that no other document needs.
     """

@@ -93,10 +93,10 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
     compacted = compact(ctx)
     lines = compaction_lines(compacted)
     if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
-        lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
+        lines = [*lines, f"{swept} unneeded uploaded files deleted"]
     dead = sum(result.dead for result in compacted.values())
     ctx.catalog.events.write(ctx.ref, "compacted", [{"rows": dead, "files": swept}])
-    return lines or ["nothing is in the lake"]
+    return lines or ["the lake is empty"]
 
 
 def delete_leftovers(
@@ -160,7 +160,7 @@ def compaction_lines(compacted: Mapping[str, Compaction]) -> list[str]:
     return [
         f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"
         f" became {result.after.files:,} of {result.after.bytes / 1e6:,.1f} MB;"
-        f" {counted(result.dead, 'row')} let go of that nothing needs,"
-        f" {counted(result.duplicates, 'duplicate')}"
+        f" {counted(result.dead, 'unneeded row')} and"
+        f" {counted(result.duplicates, 'duplicate')} deleted"
         for name, result in sorted(compacted.items())
     ]

@@ -60,7 +60,7 @@ class UploadedFiles:
         """See UploadStore.stream."""
         found = self.uploads.content(source, path)
         if found is None:
-            raise DocumentVanished(f"gone since it was listed: {path!r}")
+            raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
         yield from self._content(*found)
 
     def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
@@ -127,9 +127,9 @@ class Uploads:
         """
         name = shown_name(file_name)
         if not name:
-            raise UploadRefused("the file has no name", hint="give its name with the file")
+            raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
-            raise _empty()
+            raise _empty_file_error()
         require_size(received.size, source)
         media_type = _media_type(received, name, source, pictures=pictures)
         received.stage()
@@ -155,7 +155,6 @@ class Uploads:
         """Store a file that was examined; the next sync indexes it.
 
         Args:
-            ref: the tenant.
             new: the result of examine().
             received: the file's content.
             replaces: id of the upload that the file replaces.
@@ -232,11 +231,11 @@ def require_size(size: int, source: UploadsConfig) -> None:
     if size > source.max_bytes:
         raise UploadTooLarge(
             f"the file is larger than {readable_size(source.max_bytes)}",
-            hint="split it, or leave out what nobody asks for",
+            hint="split the file, or remove parts of it that nobody needs",
         )
 
 
-def _accepted(source: UploadsConfig) -> str | None:
+def _list_accepted_formats(source: UploadsConfig) -> str | None:
     """Return the formats that a source accepts, as a remedy; None if it accepts all."""
     names = [
         min(
@@ -244,11 +243,11 @@ def _accepted(source: UploadsConfig) -> str | None:
         )
         for media_type in source.media_types
     ]
-    return f"save it in a format that is accepted: {', '.join(names)}" if names else None
+    return f"save the file in an accepted format: {', '.join(names)}" if names else None
 
 
-def _empty() -> UploadRefused:
-    return UploadRefused("the file is empty", hint="see that the right file was chosen")
+def _empty_file_error() -> UploadRefused:
+    return UploadRefused("the file is empty", hint="choose a file with content")
 
 
 def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:
@@ -260,11 +259,13 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
             file.seek(0)
             media_type = detect_file(file, media_type_of(name))
     except DocumentEmpty:
-        raise _empty() from None
+        raise _empty_file_error() from None
     except DocumentRejected as error:
-        raise UploadUnreadable(error.message, hint=_accepted(source) or error.hint) from None
+        raise UploadUnreadable(
+            error.message, hint=_list_accepted_formats(source) or error.hint
+        ) from None
     if not source.accepts(media_type):
         raise UploadUnreadable(
-            f"files of type {media_type} are not accepted here", hint=_accepted(source)
+            f"files of type {media_type} are not accepted here", hint=_list_accepted_formats(source)
         )
     return media_type

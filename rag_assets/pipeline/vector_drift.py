@@ -42,8 +42,6 @@ def compare_entries(
     """Compare the entries in a share with their written versions, and their vectors with the lake.
 
     Args:
-        ctx: the tenant's context.
-        generation: the build.
         share: the part of the texts to compare.
         entries: about how many entries the build has.
     """

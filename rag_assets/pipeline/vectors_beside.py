@@ -34,7 +34,6 @@ class BesideState:
     """The vectors of one build in the separate store, compared with the catalog.
 
     Attributes:
-        generation: the build.
         differing: documents whose vectors differ from what they should be.
         unsound: number of vectors whose length is not 1.
     """
@@ -72,7 +71,6 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
     Args:
         ctx: the tenant's context; the caller holds the tenant's lock.
-        generation: the build.
         vectors: the store.
 
     Returns:
@@ -162,7 +160,7 @@ def _make_equal(
     for batch in batched(entries, _BATCH):
         ctx.guard()
         done += vectors.write_rows(owner, _rows(ctx, generation, batch))
-    ctx.log(f"generation {generation.number}: {done:,} vectors copied beside its index")
+    ctx.log(f"generation {generation.number}: {done:,} vectors copied to its separate vector store")
 
 
 def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]) -> list[str]:

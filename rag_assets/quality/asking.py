@@ -13,7 +13,7 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.question_vectors import KeptVectors
 from rag_assets.retrieval.access import ScopedDocument
-from rag_assets.retrieval.budget import of_passages
+from rag_assets.retrieval.budget import limit_to_passages
 from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -170,7 +170,7 @@ class Asker:
 def _passages(hits: Sequence[Hit]) -> list[Hit]:
     """Return a hit for each passage in the hits; of a merged hit, the best passage comes first."""
     return [
-        of_passages(hit, [part])
+        limit_to_passages(hit, [part])
         for hit in hits
         for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal)
     ]

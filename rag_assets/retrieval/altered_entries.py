@@ -25,7 +25,7 @@ class AlteredEntries:
             return
         self._reported.update(dict.fromkeys(new))
         _LOG.error(
-            f"{tenant_id}: entries altered in the index since they were written: {len(new)}, the"
-            f" first {new[0]}; no answer shows them. `rag-assets check {tenant_id}` names their"
+            f"{tenant_id}: {len(new)} index entries were altered since they were written, the first"
+            f" is {new[0]}; searches omit them. `rag-assets check {tenant_id}` lists their"
             f" documents, `rag-assets sync {tenant_id} --repair` writes them again"
         )

@@ -110,7 +110,9 @@ class Answerer:
         tenant = Tenant.from_config(record.config)
         if not tenant.privacy.send_unmasked_questions:
             question = await self._retriever.masked(question)
-        completion = await self._written(chat, tenant_id, question, found.hits, request.max_tokens)
+        completion = await self._write_answer(
+            chat, tenant_id, question, found.hits, request.max_tokens
+        )
         latency["write"] = _milliseconds(time.perf_counter() - searched)
         # The model takes up to a minute; passages that were revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
@@ -131,7 +133,7 @@ class Answerer:
             warnings=found.warnings,
         )
 
-    async def _written(
+    async def _write_answer(
         self,
         chat: TenantChat,
         tenant_id: str,
@@ -169,8 +171,8 @@ def supported_answer(
         citations=tuple(map(citation_of, cited_hits(kept, hits))),
         hits=tuple(hits),
         removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
-        unsupported=tuple(_unsupported(written, kept, hits)),
-        unchecked=tuple(_unchecked(kept, hits)),
+        unsupported=tuple(_list_unsupported_claims(written, kept, hits)),
+        unchecked=tuple(_list_unchecked_sentences(kept, hits)),
         needs_clarification=not kept,
         reason=None if kept else reason,
         cut=completion.cut,
@@ -179,22 +181,24 @@ def supported_answer(
     )
 
 
-def _unsupported(written: str, kept: str, hits: Sequence[Hit]) -> Iterator[UnsupportedClaim]:
+def _list_unsupported_claims(
+    written: str, kept: str, hits: Sequence[Hit]
+) -> Iterator[UnsupportedClaim]:
     """Yield the claims that are marked as unsupported in an answer."""
     if UNSUPPORTED_MARK in kept:
         for sentence in verify_citations(written, hits).sentences:
             if sentence.missing:
-                yield UnsupportedClaim(_bare(sentence.text), sentence.missing)
+                yield UnsupportedClaim(_without_citations(sentence.text), sentence.missing)
 
 
-def _unchecked(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
+def _list_unchecked_sentences(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
     """Yield the sentences of an answer that are in another language than the passages they cite."""
     for sentence in verify_citations(kept, hits).sentences:
         if sentence.verdict == "unchecked":
-            yield _bare(sentence.text)
+            yield _without_citations(sentence.text)
 
 
-def _bare(sentence: str) -> str:
+def _without_citations(sentence: str) -> str:
     """Return a sentence without citations."""
     return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 

@@ -32,7 +32,7 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     return packed
 
 
-def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
+def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
     """Return the uncut hits that fit into the budget, each with the definitions that lead to it.
 
     Args:
@@ -81,10 +81,10 @@ def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
         return None
     end = max(one.end for one in left)
     within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
-    return of_passages(hit, within)
+    return limit_to_passages(hit, within)
 
 
-def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
+def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
     """Return a hit with only the text of some of its passages.
 
     Args:

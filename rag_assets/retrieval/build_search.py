@@ -66,7 +66,8 @@ class BuildSearches:
         found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
         if len(found) > MAX_PAGES:
             raise InvalidRequest(
-                f"filters.within: more than {MAX_PAGES:,} pages", hint="name pages further below"
+                f"filters.within: the pages and those below them are more than {MAX_PAGES:,}",
+                hint="choose pages with fewer pages below them",
             )
         return tuple(found)
 
@@ -116,7 +117,7 @@ class BuildSearches:
         """
         lost: IndexInconsistent | None = None
         try:
-            found = await self._with_vectors_settled(await self._searched(progress), named=named)
+            found = await self._with_vectors_settled(await self._search_once(progress), named=named)
             found = replace(found, index_fault=await self._index_fault(found))
         except IndexInconsistent as error:
             found, lost = progress, error
@@ -157,7 +158,7 @@ class BuildSearches:
             return "entries missing"
         return "entries altered" if found.altered else None
 
-    async def _searched(self, progress: SearchProgress) -> SearchProgress:
+    async def _search_once(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may use all candidates in any way, so its search fetches complete rankings.

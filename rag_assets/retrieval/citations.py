@@ -141,7 +141,6 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
 
     Args:
         answer: a model's text.
-        hits: the passages.
         mark: whether a claim stays if its only fault is figures that its cited passages lack.
             Its markers are then replaced with `[unsupported]`.
     """
@@ -160,7 +159,7 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
 
 
 def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    everything = _together(tuple(evidence.values()))
+    everything = _merge_evidence(tuple(evidence.values()))
     report = _report(answer, evidence)
     kept = ("supported", "unchecked")
     if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
@@ -173,7 +172,7 @@ def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
         for sentence, piece in zip(report.sentences, pieces, strict=True)
     ]
     _drop_heads_without_rows(pieces, stays)
-    return "".join(_kept(answer, pieces, stays, evidence.keys())).strip()
+    return "".join(_yield_kept_texts(answer, pieces, stays, evidence.keys())).strip()
 
 
 def _with_marks(answer: str, evidence: Mapping[int, _Evidence]) -> str:
@@ -200,7 +199,7 @@ def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None
         rows = role == "row" and (rows or stays[at])
 
 
-def _kept(
+def _yield_kept_texts(
     answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
     """Yield the text of each kept piece, and the bullet or line break of removed pieces."""
@@ -302,23 +301,24 @@ def _evidence(text: str, context: str) -> _Evidence:
 
 
 @lru_cache(maxsize=32)
-def _together(passages: tuple[_Evidence, ...]) -> _Evidence:
+def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
     if len(passages) == 1:
         return passages[0]
     return _Evidence.merged(passages) if passages else _Evidence()
 
 
 def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
-    everything = _together(tuple(evidence.values()))
+    everything = _merge_evidence(tuple(evidence.values()))
     language = _language(blank_markers(answer))
     sentences = tuple(
-        _judged(answer, piece, evidence, everything, language) for piece in pieces_of(answer)
+        _judge_sentence(answer, piece, evidence, everything, language)
+        for piece in pieces_of(answer)
     )
     unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
 
 
-def _judged(
+def _judge_sentence(
     answer: str,
     piece: Piece,
     evidence: Mapping[int, _Evidence],
@@ -329,7 +329,7 @@ def _judged(
     cites = cited_numbers(text)
     named = Addresses.of(text)
     claim = blank_markers(text)
-    found = _together(tuple(evidence[n] for n in cites if n in evidence))
+    found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
     claimed = found.words_of(claim)
     shared = found.share_of(claimed)
     verdict: Verdict

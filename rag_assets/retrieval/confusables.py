@@ -53,7 +53,7 @@ def folded(text: str) -> str:
     the ASCII characters they look like. Blanks, accents and invisible characters are removed. Every
     line end becomes a line feed, every dash a hyphen.
     """
-    return text.translate({ord(character): _folded(character) for character in set(text)})
+    return text.translate({ord(character): _fold_character(character) for character in set(text)})
 
 
 def escaped(text: str, places: Iterable[int]) -> str:
@@ -61,14 +61,14 @@ def escaped(text: str, places: Iterable[int]) -> str:
     wanted = sorted(set(places))
     if not wanted:
         return text
-    ends = list(accumulate(len(_folded(character)) for character in text))
+    ends = list(accumulate(len(_fold_character(character)) for character in text))
     # A character that is folded to several characters is escaped only once.
     cuts = sorted({bisect_right(ends, place) for place in wanted})
     return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _folded(character: str) -> str:
+def _fold_character(character: str) -> str:
     if character in _LINE_ENDS:
         return "\n"
     if _is_rule(character):
@@ -78,10 +78,10 @@ def _folded(character: str) -> str:
     # Unicode's data maps both the capital I and the small l to the same letter.
     if whole is not None and whole != "l":
         return whole
-    return _ADDED.get(character) or "".join(map(_resembled, compatible))
+    return _ADDED.get(character) or "".join(map(_lookalike_of, compatible))
 
 
-def _resembled(character: str) -> str:
+def _lookalike_of(character: str) -> str:
     """Return, in lower case, what a compatibility form looks like; empty if it is invisible."""
     if _is_rule(character):
         return "-"

@@ -360,7 +360,11 @@ def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tup
         contrary = _found_in_all(rule(said, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
-    for contrary_in in (partial(_replaced, passage=parsed), _other_in_place, _crossed):
+    for contrary_in in (
+        partial(_find_replaced_word, passage=parsed),
+        _other_in_place,
+        _find_crossed_word,
+    ):
         contrary = _found_in_all(contrary_in(said, sentence) for sentence in meant)
         if contrary is not None:
             return (*bounds, contrary)
@@ -578,11 +582,11 @@ def _exchange(said: _Statement, statement: _Statement) -> str | None:
         window = theirs[start : start + size]
         is_near = counts.keys() >= {*window[:1], *window[-1:]} and window != mine
         if is_near and Counter(window) == counts:
-            return _exchanged(mine, window)
+            return _find_swapped_word(mine, window)
     return None
 
 
-def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
+def _find_swapped_word(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
     begin, end = 0, len(mine)
     while mine[begin] == theirs[begin]:
         begin += 1
@@ -620,7 +624,7 @@ def _align(said: _Statement, statement: _Statement) -> _Alignment:
     return known
 
 
-def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
+def _find_replaced_word(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
     """Return a word of a claim that replaces another and is from elsewhere in the passage."""
     if said.language in UNSPACED:
         return None
@@ -678,7 +682,7 @@ def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
     return None
 
 
-def _crossed(said: _Statement, statement: _Statement) -> str | None:
+def _find_crossed_word(said: _Statement, statement: _Statement) -> str | None:
     """Return a word of a claim whose opposite its sentence applies to the same thing.
 
     Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that

@@ -123,7 +123,7 @@ class DocumentReader:
         if document_id not in found:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
-                hint="take an id from the list of documents",
+                hint="use an id from the list of documents",
             )
         return found[document_id]
 
@@ -164,11 +164,11 @@ class DocumentReader:
 def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
     fields = chunks[0].fields
     # Leave out blocks of pages, since passages also contain their text.
-    text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
+    text = "".join(_join_chunks(one for one in chunks if not one.fields.get("within")))
     return DocumentText(document_id, fields["uri"], fields.get("title"), text)
 
 
-def _joined(chunks: Iterable[StoredEntry]) -> Iterator[str]:
+def _join_chunks(chunks: Iterable[StoredEntry]) -> Iterator[str]:
     """Yield the texts of chunks in order, without their overlaps."""
     at: int | None = None
     for chunk in chunks:

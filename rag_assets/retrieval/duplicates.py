@@ -36,11 +36,11 @@ _SHORT: Final = 2
 """Maximum letters of a unit that is recognized only after a number, as in 5 m."""
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-_TURNING: Final = frozenset(map(_folded, turning_words()))
+_TURNING: Final = frozenset(map(_fold_text, turning_words()))
 """Words that invert a sentence or limit its scope: negations, permissions, scopes."""
 _BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
 _TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
@@ -182,7 +182,7 @@ class Wording:
         text = unicodedata.normalize("NFKC", self.text)
         parts: Iterable[str] = text.split()
         if _WITHOUT_SPACES.search(text):
-            parts = chain.from_iterable(map(_separated, parts))
+            parts = chain.from_iterable(map(_split_words, parts))
         return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
 
     @cached_property
@@ -212,7 +212,7 @@ class Wording:
     @cached_property
     def figures(self) -> Counter[str]:
         """Return the character runs that contain digits, with their signs and the next word."""
-        runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
+        runs = [run.strip(_AROUND_FIGURES) for run in _fold_text(self.text).split()]
         return Counter(
             f"{run} {after}"
             for run, after in zip(runs, [*runs[1:], ""], strict=True)
@@ -272,7 +272,7 @@ def _is_turning(word: str) -> bool:
     return is_unknown or begins or any(sign in word for sign in _TURNING_SIGNS)
 
 
-def _separated(run: str) -> list[str]:
+def _split_words(run: str) -> list[str]:
     """Return the words of a run without blanks; in a script without blanks, each character."""
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 

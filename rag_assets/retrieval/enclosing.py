@@ -27,7 +27,7 @@ class Enclosed:
     blocks: Mapping[str, Candidate]
 
 
-def enclosed(candidates: Sequence[Candidate]) -> Enclosed:
+def group_enclosed(candidates: Sequence[Candidate]) -> Enclosed:
     """Group candidates into hits; a block is its own hit if no passage that contains it was found.
 
     Args:

@@ -18,13 +18,14 @@ def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | 
 
     Args:
         text: the text; its white space is collapsed.
-        question: the question, in words.
         length: approximate number of characters.
         language: language of the text's document, as indexed; None if uncertain.
     """
     words = text.split()
     analysis = analysis_of(text, language)
-    return _shown(words, *_widened(words, *_best_part(words, question, length, analysis), length))
+    return _join_words(
+        words, *_widen_range(words, *_best_part(words, question, length, analysis), length)
+    )
 
 
 def excerpt_of_part(
@@ -48,10 +49,10 @@ def excerpt_of_part(
     if len(" ".join(part)) > length:
         analysis = analysis_of(text[start:end], language)
         first, last = _best_part(part, question, length, analysis)
-    return _shown(words, *_widened(words, len(before) + first, len(before) + last, length))
+    return _join_words(words, *_widen_range(words, len(before) + first, len(before) + last, length))
 
 
-def _shown(words: Sequence[str], start: int, end: int) -> str:
+def _join_words(words: Sequence[str], start: int, end: int) -> str:
     before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
@@ -103,7 +104,7 @@ def _best(
     return 0, min(1, len(places) - 1)
 
 
-def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
+def _widen_range(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
     """Extend a part of a text on both sides, each by half of the remaining length if possible."""
 
     def room() -> int:
@@ -113,13 +114,13 @@ def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[i
         # There cannot be more words than characters.
         return words[max(0, start - length) : start][::-1]
 
-    start -= _fitting(before(), room() // 2)
-    end += _fitting(words[end : end + length], room())
-    start -= _fitting(before(), room())
+    start -= _count_fitting_words(before(), room() // 2)
+    end += _count_fitting_words(words[end : end + length], room())
+    start -= _count_fitting_words(before(), room())
     return start, end
 
 
-def _fitting(words: Sequence[str], room: int) -> int:
+def _count_fitting_words(words: Sequence[str], room: int) -> int:
     """Return how many of the words, each with a space, fit into a number of characters."""
     sizes = accumulate(len(word) + 1 for word in words)
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))

@@ -149,8 +149,8 @@ class Figures:
     @classmethod
     def of(cls, text: str) -> Figures:
         """Return the figures of a passage, in all their readings."""
-        folded = _folded(text)
-        rest, dates = _taken_dates(folded)
+        folded = _fold_text(text)
+        rest, dates = _extract_dates(folded)
         found = [date for _, readings in dates for date in readings]
         found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
         minutes = {one for _, readings in _times(rest, whole_hours=True) for one in readings}
@@ -212,9 +212,9 @@ def claimed_figures(text: str) -> Iterator[Figure]:
 
     Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
     """
-    folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_folded(text))))
+    folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
     dialled = Numbers.of(text).dialled
-    rest, dates = _taken_dates(folded)
+    rest, dates = _extract_dates(folded)
     for written, readings in dates:
         yield Figure(written, dates=readings)
     named = [month["name"] for month in _MONTH_ALONE.finditer(rest)]
@@ -229,7 +229,7 @@ def claimed_figures(text: str) -> Iterator[Figure]:
             yield figure
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return plain_text(text).translate(_ARABIC_SIGNS)
 
 
@@ -251,7 +251,7 @@ def _with_times(text: str) -> Iterator[Figure]:
             yield Figure(word[0], ((found,),))
 
 
-def _taken_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
+def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
     """Return a text without its dates, and the removed dates, each with its readings."""
     found: list[tuple[str, frozenset[Date]]] = []
 
@@ -335,7 +335,7 @@ def _quantities(text: str) -> Iterator[Figure]:
         if not readings:
             yield Figure(number[0], literal=number[0])
             continue
-        yield Figure(number[0], tuple(_measured(text, start, end, one) for one in readings))
+        yield Figure(number[0], tuple(_to_quantities(text, start, end, one) for one in readings))
 
 
 def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
@@ -379,7 +379,7 @@ def _is_grouped(groups: Sequence[str]) -> bool:
     )
 
 
-def _measured(
+def _to_quantities(
     text: str, start: int, end: int, reading: Sequence[frozenset[float]]
 ) -> tuple[Quantity, ...]:
     """Return the quantities of a reading. Scale and unit apply to its last number."""

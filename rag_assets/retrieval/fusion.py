@@ -53,7 +53,7 @@ def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
         found: cosines by id, best first.
         weight: weight of this ranking relative to others.
     """
-    return _normalised(found, min(found.values(), default=0.0), weight)
+    return _normalize(found, min(found.values(), default=0.0), weight)
 
 
 def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
@@ -63,7 +63,7 @@ def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
         found: scores by id, best first.
         weight: weight of this ranking relative to others.
     """
-    return _normalised(found, 0.0, weight)
+    return _normalize(found, 0.0, weight)
 
 
 def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
@@ -127,7 +127,7 @@ def _peak(scores: Sequence[float]) -> float:
     return (scores[0] - mean) / math.sqrt(variance) if variance > _EQUAL else 0.0
 
 
-def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:
+def _normalize(found: Mapping[str, float], least: float, weight: float) -> Votes:
     """Map the best score to 1 and the thirtieth to 0; lower scores approach _LEAST.
 
     Args:
@@ -138,9 +138,11 @@ def _normalised(found: Mapping[str, float], least: float, weight: float) -> Vote
     values = [*found.values()]
     zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
     range_ = (values[0] - zero if values else 0.0) or 1.0
-    return Votes({id_: _bent((of - zero) / range_) for id_, of in found.items()}, _LEAST, weight)
+    return Votes(
+        {id_: _compress_score((of - zero) / range_) for id_, of in found.items()}, _LEAST, weight
+    )
 
 
-def _bent(share: float) -> float:
+def _compress_score(share: float) -> float:
     """Compress scores below 0 towards _LEAST; this keeps their order and limits outliers."""
     return share if share >= 0 else _LEAST * share / (share - 1)

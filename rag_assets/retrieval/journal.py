@@ -99,7 +99,9 @@ class SearchJournal:
             except TenantGone:
                 continue
             except RagAssetsError as error:
-                _LOG.warning(f"{ref.id}: {len(new)} events of searches were lost: {error.message}")
+                _LOG.warning(
+                    f"{ref.id}: {len(new)} events of searches could not be written: {error.message}"
+                )
 
     def _add_floor(self, progress: SearchProgress) -> None:
         search, ref = progress.search, progress.ref

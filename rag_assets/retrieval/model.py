@@ -67,7 +67,9 @@ _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 
 def _short(path: str) -> str:
     if len(path.encode("utf-16-le", "surrogatepass")) > 2 * MAX_PATH:
-        raise ValueError(f"at most {MAX_PATH} characters, some of which count twice")
+        raise ValueError(
+            f"a path must have at most {MAX_PATH} characters; some characters count twice"
+        )
     return path
 
 
@@ -109,7 +111,7 @@ _WithoutMetadata = Annotated[
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool | str):
-        raise ValueError("it must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
+        raise ValueError("the value must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
     return value
 
 
@@ -321,9 +323,9 @@ class SearchRequest(Question):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
-                raise InvalidRequest("the question is empty", hint="give it a question") from None
+                raise InvalidRequest("the question is empty", hint="ask a question") from None
             raise InvalidRequest(
-                f"the search cannot be made: {problem_of(first)}", hint="correct that field"
+                f"the search request is not valid: {problem_of(first)}", hint="correct that field"
             ) from None
 
 

@@ -118,7 +118,7 @@ class NamedWords:
         """Return the words and their parts, and the words of the context, all folded."""
         if self.parts:
             return frozenset[str]().union(*(part.vocabulary for part in self.parts))
-        context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
+        context = (_fold_text(word) for word in re.findall(r"[^\W_]+", self.context))
         parts = (part for word in self.words for part in {word.folded, *_parts(word.folded)})
         return frozenset(parts) | frozenset(context)
 
@@ -139,7 +139,7 @@ class NamedWords:
         """Return the letters and digits of the passages, joined without anything between them."""
         if self.parts:
             return "".join(part.joined_letters for part in self.parts)
-        return "".join(c for c in _folded(self.text) if c.isalnum())
+        return "".join(c for c in _fold_text(self.text) if c.isalnum())
 
     @cached_property
     def initials(self) -> str:
@@ -296,13 +296,13 @@ class _Places:
         place = _beside(self._words, begin, end)
         if place not in self._verdicts:
             self._verdicts[place] = place != _NOWHERE and any(
-                self._claimed.isdisjoint(names) and all(map(self._is_name, names))
+                self._claimed_names.isdisjoint(names) and all(map(self._is_name, names))
                 for names in self._cited.named_by_place.get(place, ())
             )
         return self._verdicts[place]
 
     @cached_property
-    def _claimed(self) -> frozenset[str]:
+    def _claimed_names(self) -> frozenset[str]:
         return frozenset(word.folded for word in self._words)
 
     @cached_property
@@ -364,10 +364,10 @@ def _words(text: str) -> Iterator[_Word]:
             start <= _LOOK_BACK and bool(_FIRST.fullmatch(before))
         )
         is_first = begins or bool(_AFTER_SIGN.search(before))
-        yield _Word(match[0], _folded(match[0]), begins, is_first)
+        yield _Word(match[0], _fold_text(match[0]), begins, is_first)
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("’", "'")
 

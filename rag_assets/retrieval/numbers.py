@@ -62,7 +62,7 @@ class Numbers:
             return cls()
         hosts = frozenset(_hosts(folded))
         ports = (next(filter(None, port.groups())) for port in _PORT.finditer(folded))
-        return cls(hosts, frozenset(ports), frozenset(_dialled(folded)))
+        return cls(hosts, frozenset(ports), frozenset(_list_dialled_numbers(folded)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _hosts(plain_text: str) -> Iterator[str]:
                 continue
 
 
-def _dialled(plain_text: str) -> Iterator[str]:
+def _list_dialled_numbers(plain_text: str) -> Iterator[str]:
     plain = _IPV4.sub(_blank, _DATE.sub(_blank, plain_text))
     for found in _GROUPS.finditer(plain):
         written = found[0]

@@ -32,7 +32,7 @@ class Origins:
             settings: settings that define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
-        found = {one.name: _opened(one, tenant, context) for one in tenant.sources}
+        found = {one.name: _open_source(one, tenant, context) for one in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
     def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -54,7 +54,9 @@ def describes_origins(tenant: Tenant) -> bool:
     )
 
 
-def _opened(config: SourceConfig, tenant: Tenant, context: SourceContext) -> DescribeOrigin | None:
+def _open_source(
+    config: SourceConfig, tenant: Tenant, context: SourceContext
+) -> DescribeOrigin | None:
     describe = tenant.source_kind(config).describe
     try:
         return None if describe is None else describe(config, context)

@@ -47,7 +47,6 @@ def seal_of(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
     to a passage changes the seal.
 
     Args:
-        hits: the passages.
         key: a random key that only this process knows.
         tenant: the tenant that owns the passages.
     """
@@ -63,7 +62,6 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
     """Return the passages, each with its number and source, followed by the question.
 
     Args:
-        question: the question, in words.
         hits: passages that may be cited, by their numbers.
         seal: see seal_of.
     """

@@ -93,7 +93,7 @@ class QuestionVectors:
         key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
         if vector is None:
-            vector = await self._embedded(ref, tenant, serving, question)
+            vector = await self._embed_question(ref, tenant, serving, question)
             if _bytes_of(vector) <= _CACHED_BYTES:
                 self._vectors[key] = vector
         return vector
@@ -120,7 +120,7 @@ class QuestionVectors:
         for entry in cached:
             await entry.embedder.close()
 
-    async def _embedded(
+    async def _embed_question(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         cached = await self._embedder(ref, tenant, serving)
@@ -155,8 +155,9 @@ class QuestionVectors:
         embedder = self._embedders.of_generation(ref, tenant, serving)
         if embedder.embedder_id != serving.embedder_id:
             raise IndexInconsistent(
-                f"generation {serving.number} was built by {serving.embedder_id},"
-                f" which is now {embedder.embedder_id}",
+                f"generation {serving.number} was built by {serving.embedder_id}, but the same"
+                " settings"
+                f" now select {embedder.embedder_id}",
                 hint="sync the tenant: a new generation is built with the present model",
             )
         # Use the price that the tenant states now, or else the price at the time of the build.

@@ -115,7 +115,6 @@ class RerankerPool:
 
         Args:
             config: configuration of the reranker.
-            question: the question, in words.
             order: best first; only passages that the caller may read, since their text may be
                 sent to a server.
             known: scores for this question from an earlier attempt. Passages with such a score

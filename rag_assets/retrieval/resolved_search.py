@@ -105,7 +105,7 @@ def _limit(tenant: Tenant, wanted: int) -> int:
     if most is not None:
         return min(wanted, most)
     if wanted > MAX_TOP_K:
-        raise InvalidRequest(f"top_k: at most {MAX_TOP_K} hits", hint="ask for fewer")
+        raise InvalidRequest(f"top_k must be at most {MAX_TOP_K}", hint="request fewer hits")
     return wanted
 
 
@@ -157,7 +157,7 @@ def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | Non
         if request.rerank:
             raise NoReranker(
                 f"tenant {tenant.id!r} has no reranker",
-                hint="give it one as retrieval.rerank, or leave out rerank",
+                hint="configure retrieval.rerank, or leave out rerank",
             )
         return None
     wanted = config.by_default if request.rerank is None else request.rerank

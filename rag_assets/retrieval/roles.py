@@ -22,5 +22,6 @@ def require_asker(profile: str, caller: Caller) -> None:
     if not may_ask(profile, caller):
         roles = " or ".join(sorted(profile_of(profile).asked_by))
         raise RoleRefused(
-            f"only the role {roles} may ask this tenant", hint=f"use a token whose role is {roles}"
+            f"only the role {roles} may query this tenant",
+            hint=f"use a token with the role {roles}",
         )

@@ -137,12 +137,12 @@ class AsyncRetriever:
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
-        opening = self._opening(config)
+        opening = self._start_opening_origins(config)
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
             progress = self._builds.begun(tenant, tenant.serving, search, principals, timings)
             progress = replace(progress, patience=patience, pages=pages)
-            with limited(patience.whole, _late):
+            with limited(patience.whole, _late_error):
                 progress = await self._builds.run(progress, named=generation is not None)
                 warnings = await unmatched_filters(self._services, progress)
             answer = answer_of(progress)
@@ -242,11 +242,11 @@ class AsyncRetriever:
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
         paths = self._services.catalog.pages.find_titles_above(tenant_id, uuids, principals)
         return tuple(
-            hit if hit.page_uuid is None else _placed(hit, paths.get(hit.page_uuid, ()))
+            hit if hit.page_uuid is None else _with_breadcrumb(hit, paths.get(hit.page_uuid, ()))
             for hit in hits
         )
 
-    def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
+    def _start_opening_origins(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
         """Open the sources that describe the origins of hits; this runs while the search does."""
         if not describes_origins(tenant):
             return None
@@ -258,7 +258,7 @@ class AsyncRetriever:
         return opening
 
 
-def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
+def _with_breadcrumb(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     is_page = hit.source_type in {"page", "block"}
     above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
     own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
@@ -267,10 +267,10 @@ def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 
 
-def _late(seconds: float) -> ServiceUnavailable:
+def _late_error(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"the search was not finished within {seconds:g} seconds",
-        hint="see that Elasticsearch answers",
+        hint="try again; if this continues, check that Elasticsearch answers",
     )
 
 

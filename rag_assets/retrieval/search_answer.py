@@ -69,9 +69,9 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
         return ()
     provider, model = split_embedder_id(progress.serving.embedder_id)
     problem = (
-        f"{provider}/{model} does not read the script of this question, so that its vectors hardly"
-        f" rank by meaning: search with mode text or hybrid, or build with an embedder that reads"
-        f" it, such as {MULTILINGUAL_EMBEDDER}"
+        f"{provider}/{model} does not read the script of this question, so its vectors hardly"
+        f" rank by meaning: search with mode text or hybrid, or use an embedder that reads this"
+        f" script, such as {MULTILINGUAL_EMBEDDER}"
     )
     return (UnmatchedFilter("mode", problem),)
 
@@ -81,8 +81,8 @@ def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     if not progress.hits or not has_no_word(progress):
         return ()
     problem = (
-        "no text that you may read has a word of this question: the hits are what is nearest to it"
-        " by meaning"
+        "no text that you may read has a word of this question: the hits are only the nearest by"
+        " meaning"
     )
     return (UnmatchedFilter("query", problem),)
 

@@ -86,7 +86,7 @@ async def unmatched_filters(
     probes = [*_probes(progress)]
     asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
     try:
-        matched = await _matched(services, progress, asked) if asked else ()
+        matched = await _find_matched_fields(services, progress, asked) if asked else ()
     except RagAssetsError:
         return ()
     return tuple(
@@ -96,7 +96,7 @@ async def unmatched_filters(
     )
 
 
-async def _matched(
+async def _find_matched_fields(
     services: SearchServices, progress: SearchProgress, probes: Sequence[_Probe]
 ) -> set[str]:
     """Return the fields of the probes that a readable document matches."""
@@ -134,7 +134,7 @@ def _probes(progress: SearchProgress) -> Iterator[_Probe]:
         if getattr(filters, name) == ():
             yield _Probe(f"filters.{name}", "the list is empty, so nothing matches")
     if filters.within and progress.pages == ():
-        yield _Probe("filters.within", "there is no such page that the caller may read")
+        yield _Probe("filters.within", "the caller may read no page with such an id")
     yield from _listed_values(request, hits)
     if not hits:
         for number, tag in enumerate(filters.tags or ()):
@@ -156,7 +156,7 @@ def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Pro
         for number, value in enumerate(values or ()):
             if value not in shown:
                 yield _Probe(f"{place}.{number}", problem, {name: (value,)})
-    problem = "no document that the caller may read lies there"
+    problem = "no document that the caller may read has such a path"
     paths = (("filters.paths", filters.paths), ("must_include_paths", request.must_include_paths))
     for place, values in paths:
         for number, path in enumerate(values or ()):
@@ -167,7 +167,7 @@ def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Pro
 def _dates(filters: Filters) -> Iterator[_Probe]:
     for name in ("modified_after", "modified_before"):
         if (bound := getattr(filters, name)) is not None:
-            problem = "no document that the caller may read was modified then"
+            problem = "no document that the caller may read was modified in this period"
             yield _Probe(f"filters.{name}", problem, {name: bound})
 
 

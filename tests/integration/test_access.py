@@ -190,6 +190,6 @@ def test_no_near_hit_needs_clarification(shared: Installation) -> None:
 def test_a_zero_byte_is_refused_and_not_repeated(
     shared: Installation, options: dict[str, object]
 ) -> None:
-    with pytest.raises(InvalidRequest, match="the search cannot be made") as caught:
+    with pytest.raises(InvalidRequest, match="the search request is not valid") as caught:
         shared.search("harbour", "tide", **options)
     assert "\0" not in caught.value.advice

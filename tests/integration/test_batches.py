@@ -205,7 +205,7 @@ def test_vectors_of_another_dimension_reach_neither_lake_nor_index(backfill: Bac
     backfill.sync()
     assert backfill.statuses() == {"FAILED": 6}
     assert {document.retry_at for document in backfill.documents} == {NEVER}
-    assert "came back unusable" in (backfill.documents[0].error_message or "")
+    assert "results of a batch are not usable" in (backfill.documents[0].error_message or "")
     with backfill.driver.locked(backfill.tenant) as ctx:
         assert ctx.lake.vector_hashes(ctx.embedder.embedder_id) == set()
 
@@ -337,7 +337,7 @@ def test_a_late_batch_is_waited_for_and_abandoned_in_the_end(backfill: Backfill)
         backfill.sync()
         assert backfill.statuses() == statuses
         assert all(d.retry_at and d.retry_at > datetime.now(UTC) for d in backfill.documents)
-    assert "it did not end within 48 hours" in (backfill.documents[0].error_message or "")
+    assert "no result within 48 hours" in (backfill.documents[0].error_message or "")
 
 
 def test_a_bad_vector_of_a_batch_concerns_its_text_alone(backfill: Backfill) -> None:

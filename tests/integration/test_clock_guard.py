@@ -120,7 +120,7 @@ def test_sync_after_a_jump_ahead_keeps_uploads_and_says_so(
     assert due(shared_installation, tenant.id) == "source 'uploads' changed"
     said = shared_installation.command("sync", tenant.id)
     assert said.code == 0, said.err
-    assert "nothing is deleted for its age" in said.err
+    assert "nothing is deleted because of its age" in said.err
     assert "rag-assets installation accept-clock" in said.err
     assert len(tenant.blobs()) == 7
     assert tenant.found("tide") == {f"Page {number}" for number in range(6)}
@@ -419,7 +419,8 @@ def test_status_and_the_daily_job_say_that_the_clock_is_doubted(
     assert shared_installation.command("status", "--json").json["clock"] is None
     clock.jump(tenant.id)
     assert "400 days after" in shared_installation.command("status", "--json").json["clock"]
-    assert "Warning: nothing is deleted for its age" in shared_installation.command("status").out
+    shown = shared_installation.command("status").out
+    assert "Warning: nothing is deleted because of its age" in shown
     job = build_defs().get_repository_def().get_job("prune")
     result = job.execute_in_process(instance=tenant.driver.session.instance)
     assert result.success
@@ -427,7 +428,7 @@ def test_status_and_the_daily_job_say_that_the_clock_is_doubted(
     logs = tenant.driver.session.instance.all_logs(result.run_id)
     warnings = [log.user_message for log in logs if log.level == logging.WARNING]
     assert len(warnings) == 1, "one for all tenants"
-    assert warnings[0].startswith("nothing is deleted for its age")
+    assert warnings[0].startswith("nothing is deleted because of its age")
 
 
 def test_check_of_a_doubted_clock_warns(

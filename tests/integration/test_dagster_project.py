@@ -70,7 +70,8 @@ def test_a_job_of_one_tenant_refuses_another(knowledge_base: KnowledgeBase, tmp_
     [failure] = [event for event in refused.all_events if event.is_step_failure]
     data = failure.step_failure_data.user_failure_data
     assert data is not None
-    assert data.description == "this job is for tenant 'eu': choose its partition, not 'us'"
+    expected = "this job is only for tenant 'eu': choose the partition 'eu' instead of 'us'"
+    assert data.description == expected
     done = job.execute_in_process(partition_key="eu", instance=knowledge_base.instance)
     assert done.success
     kept = knowledge_base.instance.get_run_by_id(done.run_id)

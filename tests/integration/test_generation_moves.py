@@ -229,9 +229,9 @@ def test_what_cannot_be_gone_back_to_is_refused_with_the_reason(
     assert "has no generation 9" in refused("rollback", "--to", "9", "--reason", "why")
     driver.sync(tenant)
     for column, value, reason in (
-        ("recipe", None, "its chunker is not known"),
-        ("embedder", {"provider": "deterministic", "dimensions": 9}, "that model is gone"),
-        ("generation_key", "of another schema", "another version of the chunker"),
+        ("recipe", None, "did not record its chunker"),
+        ("embedder", {"provider": "deterministic", "dimensions": 9}, "is no longer available"),
+        ("generation_key", "of another schema", "a different version of the chunker"),
     ):
         (former, _) = driver.session.catalog.generations.live(tenant)
         present = former.key if column == "generation_key" else getattr(former, column)

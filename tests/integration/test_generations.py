@@ -307,4 +307,4 @@ def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
     tenant = Tenant.from_config(record.config)
     state = tenant_state(catalog, record, tenant, Settings.from_environment())
     reason = why_due(state, datetime.now(UTC))
-    assert reason is None or "may have changed once more" in reason
+    assert reason is None or "may have changed again" in reason

@@ -122,7 +122,7 @@ def test_the_tool_is_described_and_takes_no_tenant(agent: Installation) -> None:
 def test_an_invalid_question_is_an_error_of_the_tool(agent: Installation) -> None:
     result = call(agent, lambda client: search(client, "  "))
     assert result.is_error
-    assert "the question is empty; give it a question" in result.content[0].text
+    assert "the question is empty; ask a question" in result.content[0].text
 
 
 def test_invalid_arguments_are_described_in_one_line_without_their_values(

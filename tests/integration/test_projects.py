@@ -445,6 +445,6 @@ def test_a_token_finds_a_project_only_among_its_tenants(made: Installation) -> N
         for nothing in (hidden.project or "", "never-made"):
             with pytest.raises(UnknownProject) as unknown:
                 found.covered(tenants, PROFILE, nothing)
-            assert unknown.value.message == "none of the token's tenants is this project"
+            assert unknown.value.message == "the token does not cover this project"
     with pytest.raises(InvalidRequest, match="several organizations"):
         found.covered([ours.id, theirs.id], PROFILE, "same")

@@ -181,7 +181,7 @@ def test_events_that_cannot_be_written_are_no_failure_of_the_search(
     }
     kinds = [event.kind for event in lost if event.payload["search_id"] == search]
     assert kinds == ["rag_search_started", "rag_search_completed"]
-    assert "events of searches were lost: Postgres does not answer" in caplog.text
+    assert "events of searches could not be written: Postgres does not answer" in caplog.text
 
 
 def test_a_question_is_embedded_once(
@@ -190,7 +190,7 @@ def test_a_question_is_embedded_once(
     session = driver.session
     retriever = Retriever(session.catalog, session.store, session.embedders)
     question = SearchRequest(query="asked twice")
-    embed = QuestionVectors._embedded
+    embed = QuestionVectors._embed_question
     embedded: list[str] = []
 
     async def counted(self: QuestionVectors, *arguments: Any) -> Any:
@@ -198,7 +198,7 @@ def test_a_question_is_embedded_once(
         return await embed(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionVectors, "_embedded", counted)
+        patch.setattr(QuestionVectors, "_embed_question", counted)
         first, again = (retriever.search("asked", question).hits for _ in range(2))
         retriever.search("asked", SearchRequest(query="words alone", mode="text"))
     retriever.close()

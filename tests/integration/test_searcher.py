@@ -234,7 +234,7 @@ def test_entries_that_cannot_be_read_are_left_out_and_logged(
         client.index(id="elsewhere", document=hit["_source"], **at)
         client.delete(id=hit["_id"], **at)
     assert shared_installation.search("damaged", "valve") == (replace(whole, number=1),)
-    assert "`rag-assets check damaged` names their documents" in caplog.text
+    assert "`rag-assets check damaged` lists their documents" in caplog.text
 
 
 @pytest.mark.parametrize("mode", ["knn", "text", "hybrid"])

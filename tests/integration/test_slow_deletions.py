@@ -63,7 +63,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
     remove(files)
     assert moved(driver.sync(tenant)) == {"held": _STEP}
     assert len(indexed(shared_installation, tenant)) == _FILES - 2 * _STEP
-    assert reason(driver, tenant) == "30 of 80 documents are gone within 24 hours"
+    assert reason(driver, tenant) == "30 of 80 documents disappeared within 24 hours"
     # Until somebody decides, however much time passes.
     let_pass(driver, tenant, hours=25)
     assert moved(driver.sync(tenant)) == {"held": _STEP}

@@ -75,7 +75,7 @@ def test_the_documents_of_a_disk_that_is_not_mounted_are_kept(
         for _ in range(2):
             driver.sync(tenant)
             assert indexed(shared_installation, tenant) == {"a.md", "b.md", "c/d.md", "beneath.md"}
-            assert "another one than at the last listing" in reason(driver, tenant)
+            assert "not the same folder as at the last listing" in reason(driver, tenant)
         mounts.move(away, folder)
         assert moved(driver.sync(tenant)) == {"removed": 1}
         assert indexed(shared_installation, tenant) == {"a.md", "b.md", "c/d.md"}
@@ -157,7 +157,7 @@ def test_repositories_and_patterns_are_held_back_as_well(
         sync.source: sync.held_reason for sync in driver.session.catalog.syncs.list_held(tenant)
     }
     assert str(folder / "docs") in (reasons["docs"] or "")
-    assert f"{folder / 'code'} is another one" in (reasons["code"] or "")
+    assert f"{folder / 'code'} is not the same folder" in (reasons["code"] or "")
     (folder / "code").rename(folder / "other")
     (folder / "former").rename(folder / "code")
     # The repository is back, and the one that stood in for it is not.

@@ -253,7 +253,7 @@ def test_a_tenant_without_automatic_repair_is_told_the_command(
     error = shared_installation.sync(tenant).error
     assert error is not None
     assert error.message == (
-        f"build 1 of tenant {tenant!r} holds {DOCUMENTS - 1} entries, and the catalog has"
+        f"build 1 of tenant {tenant!r} holds {DOCUMENTS - 1} entries, but the catalog records"
         f" {DOCUMENTS}"
     )
     assert error.hint is not None

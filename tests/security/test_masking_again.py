@@ -73,7 +73,7 @@ def test_a_record_of_a_former_version_shows_no_key_and_is_readable_by_none(
     documents = {d.uri: d for d in session.catalog.documents.all("acme")}
     scoped, keyed = documents["pushed/page/scoped"], documents["pushed/page/keyed"]
     assert (scoped.status, keyed.status) == ("FAILED", "READY")
-    assert "access scope holds a credential" in (scoped.error_message or "")
+    assert "access scope contains a credential" in (scoped.error_message or "")
     assert planted.GITHUB not in scoped.access_scope
     assert len(keyed.metadata) == 3
     assert keyed.metadata["floor"] == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_assets.retrieval.budget import whole_chains, within_budget
+from rag_assets.retrieval.budget import fit_whole_chains, within_budget
 from rag_assets.retrieval.hits import hits_of
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -21,7 +21,7 @@ class Budget:
         with progress.timings.part("pack"):
             hits = hits_of(progress)
             if search.token_budget is not None and walked is not None:
-                hits = whole_chains(hits, search.token_budget, walked.paths)
+                hits = fit_whole_chains(hits, search.token_budget, walked.paths)
             elif search.token_budget is not None:
                 hits = within_budget(hits, search.token_budget, search.request.query)
         return replace(progress, hits=hits)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_assets.retrieval.duplicates import Distinct, collapse
-from rag_assets.retrieval.enclosing import Enclosed, enclosed
+from rag_assets.retrieval.enclosing import Enclosed, group_enclosed
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.weighing import fused
@@ -23,7 +23,7 @@ class Fuse:
         verified = progress.confirmed
         by_id, rankings = verified.by_id, verified.rankings
         scores = fused(rankings)
-        within = enclosed([by_id[id_] for id_ in scores])
+        within = group_enclosed([by_id[id_] for id_ in scores])
         if within.blocks:
             scores = fused(rankings, {id_: one.id for id_, one in within.shown.items()})
         leading = progress.walked.leading if progress.walked is not None else ()

@@ -60,7 +60,7 @@ class Gather:
         search = progress.search
         if not is_gathered(search.tenant):
             return progress
-        found, others_may_be_near = await _gathered_aside(progress)
+        found, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
         while len(found) < search.limit:
             left = [one for one in progress.order if one.id not in tried]
@@ -72,7 +72,7 @@ class Gather:
             progress = await self._read.more(progress, wanted)
             if progress.joined:
                 progress = await self._join.run(progress)
-            found, others_may_be_near = await _gathered_aside(progress)
+            found, others_may_be_near = await _gather_in_thread(progress)
         if len(found) < search.limit:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.whole:
@@ -97,14 +97,14 @@ class Gather:
             )
 
 
-async def _gathered_aside(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Run _gathered; many passages are processed in a thread, so as not to delay other searches."""
+async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
+    """Gather passages, in a thread if there are many, so that other searches are not delayed."""
     if len(progress.passages) <= _MOST_AT_ONCE:
-        return _gathered(progress)
-    return await run_sync(_gathered, progress)
+        return _gather_passages(progress)
+    return await run_sync(_gather_passages, progress)
 
 
-def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
+def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     """Return the merged hits, best first, and whether candidates not fetched may be better.
 
     They may be better if one document has more than two of the first positions, and if candidates

@@ -49,7 +49,7 @@ class Join:
             # the text.
             texts = [passage.candidate.text_key for passage in progress.passages]
             others = _others(progress, await equal_texts(self._searcher, progress, texts))
-        return _joined(progress, found)
+        return _join_documents(progress, found)
 
 
 def _others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
@@ -65,7 +65,7 @@ def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
     )
 
 
-def _joined(progress: SearchProgress, found: Verified) -> SearchProgress:
+def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress:
     of_text: dict[str, list[str]] = {}
     for one in found.by_id.values():
         if one.uri:
@@ -73,7 +73,7 @@ def _joined(progress: SearchProgress, found: Verified) -> SearchProgress:
     verified = progress.confirmed
     return replace(
         progress,
-        passages=[_named(passage, of_text) for passage in progress.passages],
+        passages=[_with_documents(passage, of_text) for passage in progress.passages],
         verified=replace(
             verified,
             rankings=[*verified.rankings, *found.rankings],
@@ -83,7 +83,7 @@ def _joined(progress: SearchProgress, found: Verified) -> SearchProgress:
     )
 
 
-def _named(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
+def _with_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
     more = of_text.get(passage.candidate.text_key, ())
     uris = dict.fromkeys((*passage.also, *more))
     uris.pop(passage.candidate.uri, None)

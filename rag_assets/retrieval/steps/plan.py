@@ -80,7 +80,7 @@ class StepLists:
         if taken := sorted(BUILT_IN.keys() & self.added.keys()):
             raise ConfigurationError(
                 f"retrieval step {taken[0]!r} is built in and cannot be replaced",
-                hint="give the system's step another name",
+                hint="choose a different name for the system's step",
             )
         for profile, names in self.profiles.items():
             self._require_usable(profile, names)
@@ -98,16 +98,18 @@ class StepLists:
         for name in names:
             if name not in BUILT_IN and name not in self.added:
                 raise ConfigurationError(
-                    f"{where}: there is no step {name!r}",
-                    hint=f"use these: {', '.join([*BUILT_IN, *sorted(self.added)])}",
+                    f"{where}: unknown step {name!r}",
+                    hint=f"use one of: {', '.join([*BUILT_IN, *sorted(self.added)])}",
                 )
             if names.count(name) > 1:
-                raise ConfigurationError(f"{where}: {name!r} is there twice", hint="name it once")
+                raise ConfigurationError(
+                    f"{where}: the step {name!r} is listed twice", hint="list each step only once"
+                )
         places = [names.index(name) if name in names else -1 for name in _REQUIRED]
         if -1 in places or places != sorted(places):
             raise ConfigurationError(
-                f"{where}: {', '.join(_REQUIRED)} must be in it, in this order",
-                hint="a search shows only candidates that were verified, fused and read",
+                f"{where}: the steps {', '.join(_REQUIRED)} are required, in this order",
+                hint="add the missing steps, and correct the order",
             )
         _require_order(where, names, {**BUILT_IN, **self.added})
 
@@ -148,11 +150,12 @@ def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFac
         is_used = name in places and other in places
         if is_used and (places[name] < places[other]) != (relation == "before"):
             raise ConfigurationError(
-                f"{where}: {name!r} must come {relation} {other!r}", hint="move it there"
+                f"{where}: the step {name!r} must come {relation} {other!r}",
+                hint="change the order of the steps",
             )
     if "budget" in places and names[-1] != "budget":
         raise ConfigurationError(
-            f"{where}: 'budget' must come last", hint="it makes the hits: move it to the end"
+            f"{where}: 'budget' must be the last step", hint="move it to the end"
         )
 
 
@@ -191,7 +194,7 @@ class SearchPlan:
         if Verify not in kinds or Read not in kinds[kinds.index(Verify) :]:
             raise ConfigurationError(
                 "a search needs the step 'verify', and the step 'read' after it",
-                hint="name both in the profile's retrieval steps",
+                hint="add both to the profile's retrieval steps",
             )
         self._steps = tuple(steps)
         self._verify = Verify(services)
@@ -231,7 +234,7 @@ class SearchPlan:
             after = await step.run(before)
         else:
             with before.timings.part(name):
-                after = _admitted(before, await step.run(before))
+                after = _admit_changes(before, await step.run(before))
         if after is not before and self._needs_verification(step, after):
             return await self._verify.again(after)
         return after
@@ -248,7 +251,7 @@ class SearchPlan:
         return True
 
 
-def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
+def _admit_changes(before: SearchProgress, after: SearchProgress) -> SearchProgress:
     """Return the progress with the changes that an added step is allowed to make.
 
     It may reorder, score and leave out candidates, and recall candidates before verification. It

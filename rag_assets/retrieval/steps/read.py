@@ -131,8 +131,8 @@ class Read:
         self._altered.report(tenant_id, progress.altered)
         if progress.unread:
             _LOG.warning(
-                f"{tenant_id}: entries that were found cannot be read;"
-                f" run `rag-assets check {tenant_id}` for the fault of its index"
+                f"{tenant_id}: the search found entries that cannot be read;"
+                f" run `rag-assets check {tenant_id}` to find the fault of its index"
             )
         if not progress.confirmed.recalled:
             await self._require_index(progress)
@@ -147,8 +147,9 @@ class Read:
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
             raise IndexInconsistent(
-                f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
-                hint=f"restore it with `rag-assets sync {tenant_id} --repair`",
+                f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced by a"
+                " different index",
+                hint=f"restore the tenant's index with `rag-assets sync {tenant_id} --repair`",
             )
 
 

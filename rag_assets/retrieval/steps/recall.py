@@ -94,11 +94,11 @@ class Recall:
         if progress.walked is not None and progress.walked.alone:
             return progress
         if progress.beside is None:
-            return await self._recalled(progress)
+            return await self._recall_candidates(progress)
         alone = replace(progress, beside=None)
         walking = asyncio.ensure_future(progress.beside(alone))
         try:
-            recalled = await self._recalled(alone)
+            recalled = await self._recall_candidates(alone)
         except BaseException:
             walking.cancel()
             await asyncio.wait([walking])
@@ -107,11 +107,11 @@ class Recall:
         own = recalled.rankings[len(progress.rankings) :]
         return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
 
-    async def _recalled(self, progress: SearchProgress) -> SearchProgress:
+    async def _recall_candidates(self, progress: SearchProgress) -> SearchProgress:
         if progress.scopes is None and progress.search.mode != "knn":
             # The weight of a word depends on its rarity among the entries that pass the filter.
             progress = await with_scopes(progress, self._services)
-        progress = await self._embedded(progress)
+        progress = await self._embed_question(progress)
         with progress.timings.part("search"):
             limit, first = recall_limit(progress), first_count(progress)
             symbols = progress.search.tenant.reads_facts
@@ -147,12 +147,12 @@ class Recall:
             found = await self._searcher.rankings(index_name, progress.owner, wanted)
             return replace(progress, vectors_away=True), found
 
-    async def _embedded(self, progress: SearchProgress) -> SearchProgress:
+    async def _embed_question(self, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         if not search.needs_vector or progress.vector is not None:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
-        with progress.timings.part("embed"), limited(progress.patience.embedding, _late):
+        with progress.timings.part("embed"), limited(progress.patience.embedding, _late_error):
             progress = replace(progress, reading=await self._vectors.reading(*asked))
             if progress.reading == "unread" and search.mode != "knn":
                 # Rank by words alone: the vector would hardly depend on the question's meaning.
@@ -175,7 +175,7 @@ def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
     return len(words_of(request.by).terms)
 
 
-def _late(seconds: float) -> ProviderUnavailable:
+def _late_error(seconds: float) -> ProviderUnavailable:
     return ProviderUnavailable(
         f"the question was not embedded within {seconds:g} seconds", hint="try again in a moment"
     )

@@ -40,7 +40,7 @@ class Score:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep the texts that are near enough; without a threshold all of them."""
         if progress.vector is not None and progress.search.floors is not None:
-            progress = await self._calibrated(progress)
+            progress = await self._calibrate_threshold(progress)
         threshold = progress.search.min_cosine
         if threshold is None and _is_nonsense(progress):
             return replace(progress, order=[])
@@ -67,7 +67,7 @@ class Score:
             ],
         )
 
-    async def _calibrated(self, progress: SearchProgress) -> SearchProgress:
+    async def _calibrate_threshold(self, progress: SearchProgress) -> SearchProgress:
         """Return a search whose threshold comes from random passages, if there are enough."""
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018

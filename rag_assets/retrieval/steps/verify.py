@@ -44,8 +44,8 @@ class Verify:
                 return replace(filtered, whole=True, repeat=True)
             count = candidate_count(progress.search.depth, progress.fetch_factor)
             verified = _first_of_each(verified, count)
-        replaced = frozenset(_replaced(progress.rankings, verified))
-        replaced |= self._outdated(progress, verified)
+        replaced = frozenset(_list_replaced(progress.rankings, verified))
+        replaced |= self._list_outdated(progress, verified)
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
@@ -61,7 +61,7 @@ class Verify:
             recalls=recalls,
         )
 
-    def _outdated(
+    def _list_outdated(
         self, progress: SearchProgress, verified: Verified
     ) -> frozenset[tuple[str, str, str]]:
         """Return documents whose cached entries, at places where the walk looked, are outdated.
@@ -154,7 +154,7 @@ def _current(
     ]
 
 
-def _replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
+def _list_replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
     """Return current documents for which only outdated versions were found."""
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {

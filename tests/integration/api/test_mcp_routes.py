@@ -162,7 +162,7 @@ def test_failures_of_servers_are_described_by_their_kind_alone(
     headers = {"Authorization": f"Bearer {api.token()}", **ACCEPT, "X-Request-ID": "order-66"}
     call["params"]["arguments"] = {"query": " "}
     refused = api.client.post("/mcp", json=call, headers=headers).json()["result"]
-    asked = "Error executing tool rag_search: the question is empty; give it a question"
+    asked = "Error executing tool rag_search: the question is empty; ask a question"
     assert refused["content"][0]["text"] == asked
     call["params"]["arguments"] = {"query": "valve"}
     for error, title in (

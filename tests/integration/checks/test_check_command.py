@@ -38,5 +38,5 @@ def test_faults_of_every_kind_are_printed_as_json(tenant: CheckedTenant) -> None
         assert {"what", "expected", "actual"} == set(compared[0]), name
         assert f"`rag-assets sync {tenant.name}" in checks[name]["description"], name
     [offender] = checks["search_index.isolation"]["metadata"]["first offenders"]
-    assert offender["fault"] == "carries the tenant 'another'"
+    assert offender["fault"] == "has the id of tenant 'another'"
     assert "Nobody need say" not in json.dumps(checks)

@@ -63,7 +63,10 @@ def test_a_file_that_changed_under_equal_facts_is_named_and_repaired(
     outcome = tenant.check(tables=False)
     assert outcome.failing == {CONTENTS}, "by this name and no other"
     assert outcome.offenders(CONTENTS) == [
-        {"fault": "other content under equal facts", "which": "files/oncall.md"}
+        {
+            "fault": "content changed unnoticed",
+            "which": "files/oncall.md",
+        }
     ]
     shared_installation.synced("rotten", repair=True)
     assert "two minutes" in shared_installation.search("rotten", "on call answers")[0].text

@@ -189,24 +189,24 @@ DAMAGES: dict[str, Damage] = {
     ),
     "entry-given-away": Damage(
         give_entry_away,
-        {DRIFT: {"foreign entry"}, ISOLATION: {"carries the tenant 'somebody-else'"}},
+        {DRIFT: {"foreign entry"}, ISOLATION: {"has the id of tenant 'somebody-else'"}},
     ),
     "vector-altered": Damage(alter_vector, {DRIFT: {"altered vectors"}}),
     "index-deleted": Damage(delete_index, {DRIFT: {"index is missing"}}, alone=True),
     "index-replaced": Damage(replace_index, {DRIFT: {"index was replaced"}}, alone=True),
     "lake-file-removed": Damage(
-        remove_lake_file, {LAKE: {"file is missing", "a vector is lacking"}}
+        remove_lake_file, {LAKE: {"file is missing", "a vector is missing"}}
     ),
     "lake-file-cut": Damage(
-        cut_lake_file, {LAKE: {"file has another size", "its chunks are lacking"}}
+        cut_lake_file, {LAKE: {"file has a wrong size", "its chunks are missing"}}
     ),
     "lake-page-inverted": Damage(
         invert_lake_pages,
         {
             LAKE: {
                 "file cannot be read",
-                "its text is lacking",
-                "its chunks are lacking",
+                "its text is missing",
+                "its chunks are missing",
             }
         },
     ),
@@ -215,11 +215,11 @@ DAMAGES: dict[str, Damage] = {
     ),
     "lake-log-cut": Damage(
         cut_lake_log,
-        {LAKE: {"file cannot be read", "its text is lacking", "a vector is lacking"}},
+        {LAKE: {"file cannot be read", "its text is missing", "a vector is missing"}},
     ),
     "record-altered": Damage(alter_record, {STORED: {"record was altered"}}),
     "upload-altered": Damage(alter_upload, {STORED: {"uploaded file was altered"}}),
-    "file-altered": Damage(alter_file, {CONTENTS: {"other content under equal facts"}}, embeds=1),
+    "file-altered": Damage(alter_file, {CONTENTS: {"content changed unnoticed"}}, embeds=1),
     "undamaged": Damage(lambda tenant: None, {}),
 }
 
@@ -415,7 +415,7 @@ def test_what_no_store_has_is_told_and_embedded(
     gone = texts - len(tenant.entries("oncall.md")) - len(tenant.entries("leave.md"))
     check(clock, "undamaged", checks={LAKE})
     description = clock.results("undamaged")[LAKE].description or ""
-    assert f"{gone} texts will be embedded again, no store has their vectors" in description
+    assert f"{gone} texts will be embedded again, because no store has their vectors" in description
     asked = sum(map(len, server.requests))
     with driver.locked("undamaged") as ctx:
         assert f"{gone} texts will be embedded again" in " ".join(repair(ctx).lines())

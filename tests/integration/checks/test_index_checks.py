@@ -59,10 +59,10 @@ def test_an_altered_entry_fails_drift(tenant: CheckedTenant) -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"tenant": "somebody-else"}, "carries the tenant 'somebody-else'"),
-        ({"access_scope": "board"}, "carries the scope 'board' instead of 'public'"),
+        ({"tenant": "somebody-else"}, "has the id of tenant 'somebody-else'"),
+        ({"access_scope": "board"}, "has the access scope 'board' instead of 'public'"),
         ({"incarnation": 999_999}, "belongs to an earlier tenant of this id"),
-        ({"document_id": "f" * 32}, f"its document is not the tenant's ({'f' * 32})"),
+        ({"document_id": "f" * 32}, f"belongs to no document of the tenant ({'f' * 32})"),
         ({"index_key": "0" * 32}, "was not written for this tenant"),
     ],
     ids=["tenant", "scope", "incarnation", "document", "forged"],
@@ -132,7 +132,7 @@ def test_an_alias_on_another_generation_fails_drift(tenant: CheckedTenant) -> No
     outcome = check(tenant)
     assert outcome.failing == {DRIFT}
     [offender] = outcome.offenders(DRIFT)
-    assert offender["fault"] == "alias shows other entries"
+    assert offender["fault"] == "alias shows wrong entries"
 
 
 def test_an_alias_without_a_filter_fails_isolation(tenant: CheckedTenant) -> None:

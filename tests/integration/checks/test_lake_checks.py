@@ -152,8 +152,8 @@ def test_what_the_chain_masked_or_withheld_is_a_note(make_tenant: MakeTenant) ->
     outcome = make_tenant("masked", files=files).check(tables=False)
     assert outcome.failing == set()
     metadata = outcome.checks["chunks.secrets"].metadata
-    assert metadata["chunks withheld upstream"] == 1
-    assert "aws-access-key-id: 1" in metadata["rules of those"]
+    assert metadata["chunks dropped by the pipeline"] == 1
+    assert "aws-access-key-id: 1" in metadata["rules of dropped chunks"]
     assert metadata["documents with masked credentials"] == 2
     assert "files/keys.md: aws-access-key-id 1" in metadata["credentials masked in"]
 

@@ -134,9 +134,9 @@ def test_a_publication_is_measured_once(two: Installation, watcher: Watcher) -> 
 def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
     for topics, passed, said in (
         (TOPICS, True, "nDCG@10 1.000"),
-        (("anchor",), False, "only 1 judged question of at least 2"),
-        (("anchor", "barrel", "lost"), False, "of 1 question documents are gone"),
-        ((), True, "no judged questions"),
+        (("anchor",), False, "only 1 judged question, and at least 2 are needed"),
+        (("anchor", "barrel", "lost"), False, "documents that answer 1 question no longer exist"),
+        ((), True, "no questions are judged"),
     ):
         judge(two, topics)
         found = check(two, "judged")

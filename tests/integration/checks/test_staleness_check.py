@@ -129,5 +129,5 @@ def test_deletions_that_wait_for_a_person_are_a_warning(make_tenant: MakeTenant)
     outcome = check(tenant)
     assert outcome.failing == {STALENESS, "raw_documents.deletions"}
     assert {outcome.checks[name].severity for name in outcome.failing} == {"WARN"}
-    reason = "22 of 24 documents are gone at once"
+    reason = "22 of 24 documents disappeared at once"
     assert behind(outcome) == {(f"files: 22 deletions, {reason}", "held")}

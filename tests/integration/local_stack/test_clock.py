@@ -224,7 +224,7 @@ def test_the_daemon_begins_anew_when_the_clock_is_set_back_under_it(
     assert stack.daemon_status().fault is not None
     clock.write_text("0")
     set_right = time.time()
-    assert wait_for(lambda: "begins anew" in stack.dagster.daemon.output(), 30)
+    assert wait_for(lambda: "the daemon restarts" in stack.dagster.daemon.output(), 30)
     assert wait_for(lambda: has_ticked(instance, set_right), PATIENCE)
     assert times_ahead(instance) == []
     assert stack.daemon_status().fault is None

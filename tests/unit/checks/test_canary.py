@@ -23,7 +23,7 @@ def result(**changes: object) -> CanaryResult:
 def test_the_noise_between_two_calls_passes() -> None:
     verdict = verdict_of(result(distances=(0.0001, 0.0, 0.00012, 0.0, 0.0)))
     assert verdict.passed
-    assert verdict.description == "no probe moved by more than 0.000120"
+    assert verdict.description == "no probe's vector moved by more than 0.000120"
     assert [(row.expected, row.actual) for row in verdict.compared] == [(5, 5)]
 
 

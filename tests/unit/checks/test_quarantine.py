@@ -57,4 +57,4 @@ def test_what_is_to_be_done_depends_on_what_failed() -> None:
 def test_without_failures_it_passes() -> None:
     verdict = verdict_of("team", [], 0, 9)
     assert verdict.passed
-    assert verdict.description == "all of 9 documents could be read"
+    assert verdict.description == "no document in quarantine, of 9 documents"

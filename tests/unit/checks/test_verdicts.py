@@ -105,7 +105,7 @@ def test_what_was_withheld_upstream_does_not_fail() -> None:
     verdict = verdict_of_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
     assert verdict.passed
     assert "2 chunks dropped" in verdict.description
-    assert verdict.notes["rules of those"] == "pem: 2"
+    assert verdict.notes["rules of dropped chunks"] == "pem: 2"
 
 
 def test_a_leak_fails_and_names_document_place_and_rules() -> None:
@@ -174,7 +174,11 @@ SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
         (replace(SHAPE, mapped=4), SERVING, "mapped to 4"),
         (replace(SHAPE, mapped=None), SERVING, "no such index"),
         (replace(SHAPE, without_vector=("e1",)), SERVING, "entry e1 has no vector"),
-        (SHAPE, replace(SERVING, embedder_dimensions=4), "its embedder makes 4 dimensions"),
+        (
+            SHAPE,
+            replace(SERVING, embedder_dimensions=4),
+            "its embedder makes vectors of 4 dimensions",
+        ),
         # Another embedder is configured: the next generation will have its dimensions.
         (SHAPE, replace(SERVING, embedder_dimensions=4, current=False), None),
     ],
@@ -209,7 +213,7 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
         (state(Drift(2, 2, foreign=("e9",))), (1, "foreign entry", "e9")),
         (state(Drift(2, 2), index="missing"), (1, "index is missing", "rag-index-3")),
         (state(Drift(2, 2), index="replaced"), (1, "index was replaced", "rag-index-3")),
-        (state(Drift(2, 2), alias=False), (1, "alias shows other entries", "rag-index-3")),
+        (state(Drift(2, 2), alias=False), (1, "alias shows wrong entries", "rag-index-3")),
     ],
 )
 def test_every_kind_of_drift_fails(
@@ -251,11 +255,11 @@ def entry(**changes: object) -> ScannedEntry:
     ("found", "fault"),
     [
         (entry(), None),
-        (entry(tenant="other"), "carries the tenant 'other'"),
+        (entry(tenant="other"), "has the id of tenant 'other'"),
         (entry(correctly_routed=False), "is routed to another tenant"),
         (entry(incarnation=3), "belongs to an earlier tenant"),
-        (entry(document_id="unknown"), "its document is not the tenant's"),
-        (entry(access_scope="board"), "carries the scope 'board' instead of 'public'"),
+        (entry(document_id="unknown"), "belongs to no document of the tenant"),
+        (entry(access_scope="board"), "has the access scope 'board' instead of 'public'"),
         (entry(ordinal=1), "was not written for this tenant"),
         (entry(id=entry_id(Owner("other", 4, 1), "doc", "key", 0)), "was not written"),
         # Another build of the same tenant, and an entry that is the drift check's, violate nothing.

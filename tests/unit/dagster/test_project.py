@@ -172,15 +172,18 @@ def test_a_system_that_is_left_out_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "my kb"}, "name 'my kb' cannot begin names in Dagster"),
-        ({"group": "a-b"}, "group 'a-b' cannot begin names in Dagster"),
-        ({"automation": "some"}, "automation 'some' is not known"),
+        ({"name": "my kb"}, "name 'my kb' is not valid as a prefix of names in Dagster"),
+        ({"group": "a-b"}, "group 'a-b' is not valid as a prefix of names in Dagster"),
+        ({"automation": "some"}, "unknown automation 'some'"),
         ({"systems": ["workplace"]}, "systems are not installed: workplace"),
-        ({"upstream": "wiki_export"}, "upstream 'wiki_export' is one text"),
-        ({"upstream": {"eu": "wiki_export"}}, "upstream 'wiki_export' is one text"),
+        ({"upstream": "wiki_export"}, "upstream is the string 'wiki_export' instead of a list"),
+        (
+            {"upstream": {"eu": "wiki_export"}},
+            "upstream is the string 'wiki_export' instead of a list",
+        ),
         (
             {"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
-            "upstream of tenants 'a-b' and 'a.b': their jobs would have one name",
+            "upstream: the jobs of tenants 'a-b' and 'a.b' would have the same name",
         ),
     ],
 )

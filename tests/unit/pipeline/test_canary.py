@@ -52,4 +52,4 @@ def test_an_embedder_that_fails_unforeseen_leaves_the_others_measured() -> None:
     assert isinstance(answers["good"], Answer)
     trouble = answers["bad"]
     assert isinstance(trouble, ProviderError)
-    assert trouble.advice == "it failed unexpectedly: OverflowError"
+    assert trouble.advice == "the embedder failed unexpectedly: OverflowError"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_assets.pipeline.prefetch import prefetched
+from rag_assets.pipeline.prefetch import prefetch_items
 
 
 def test_the_next_is_made_while_the_present_one_is_used() -> None:
@@ -16,7 +16,7 @@ def test_the_next_is_made_while_the_present_one_is_used() -> None:
         made.set()
         yield 2
 
-    passed = prefetched(items())
+    passed = prefetch_items(items())
     assert next(passed) == 1
     assert made.wait(5)
     assert list(passed) == [2]
@@ -30,7 +30,7 @@ def test_no_more_than_one_is_prefetched() -> None:
             made.append(number)
             yield number
 
-    passed = prefetched(items())
+    passed = prefetch_items(items())
     next(passed)
     passed.close()
     assert made == [0, 1]
@@ -41,7 +41,7 @@ def test_an_error_comes_in_its_place() -> None:
         yield 1
         raise ValueError("no second one")
 
-    passed = prefetched(items())
+    passed = prefetch_items(items())
     assert next(passed) == 1
     with pytest.raises(ValueError, match="no second one"):
         next(passed)

@@ -166,10 +166,12 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
     opened = build(tenant, embedder_id_of(tenant.embedder))
     recipe = dict(opened.recipe or {})
     reasons = {
-        "not known": replace(opened, recipe=None),
-        "another version": replace(opened, recipe={**recipe, "chunker": {"chunker": "gone"}}),
+        "did not record its chunker": replace(opened, recipe=None),
+        "a different version": replace(opened, recipe={**recipe, "chunker": {"chunker": "gone"}}),
         "of the index's schema": replace(opened, key="of schema 4"),
-        "model is gone": replace(opened, embedder={"provider": "deterministic", "dimensions": 9}),
+        "no longer available": replace(
+            opened, embedder={"provider": "deterministic", "dimensions": 9}
+        ),
     }
     for reason, generation_ in reasons.items():
         with pytest.raises(BuildNotWritable, match=reason):

@@ -26,7 +26,7 @@ def test_vanished_documents_are_all_removed_or_all_held(
     ids = tuple(sorted(map(str, range(vanished))))
     found = decide_deletions(ids, lost=lost, known=known, allow_deletes=allow)
     if is_held and not allow:
-        reason = f"{lost} of {known} documents are gone at once"
+        reason = f"{lost} of {known} documents disappeared at once"
         assert found == Deletions(held=ids, reason=reason)
     else:
         assert found == Deletions(removed=ids)

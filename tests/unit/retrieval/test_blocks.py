@@ -10,7 +10,7 @@ from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.retrieval.answerer import supported_answer
 from rag_assets.retrieval.blocks import best_of, excerpt_of_block, is_clear, parts_of, url_of
 from rag_assets.retrieval.duplicates import collapse
-from rag_assets.retrieval.enclosing import enclosed
+from rag_assets.retrieval.enclosing import group_enclosed
 from rag_assets.storage.index.model import Candidate
 from tests.unit.retrieval.hits import hit_of
 
@@ -134,7 +134,7 @@ def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
     first, second = candidate("p0", 0), candidate("p1", 1)
     in_both, in_first = candidate("b2", 2, 0, 1), candidate("b3", 3, 0)
     alone, elsewhere = candidate("b9", 9, 8), candidate("e", 0, document="e")
-    found = enclosed([in_first, second, in_both, first, alone, elsewhere])
+    found = group_enclosed([in_first, second, in_both, first, alone, elsewhere])
     assert {id_: one.id for id_, one in found.shown.items()} == {
         "b3": "p0",
         "p1": "p1",
@@ -146,4 +146,4 @@ def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
     assert {id_: one.id for id_, one in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
     # A former version of the same document holds no block of the present one.
     former = Candidate("f", "d", "former", 1.0, "uri", "f", 8)
-    assert enclosed([former, alone]).shown["b9"] == alone
+    assert group_enclosed([former, alone]).shown["b9"] == alone

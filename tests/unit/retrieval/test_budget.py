@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import beginning_of, whole_chains, within_budget, without_passages
+from rag_assets.retrieval.budget import (
+    beginning_of,
+    fit_whole_chains,
+    within_budget,
+    without_passages,
+)
 from rag_assets.retrieval.model import PassageRange
 from tests.unit.retrieval.hits import hit_of
 
@@ -86,7 +91,7 @@ def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
     paths: list[tuple[str, ...]] = [("s0",)]
     for number, lead in enumerate(leads, start=1):
         paths.append((*paths[min(lead, number - 1)], f"s{number}"))
-    packed = whole_chains(hits, tokens, paths)
+    packed = fit_whole_chains(hits, tokens, paths)
     assert sum(count_text(hit.text) for hit in packed) <= tokens
     assert packed == [hit for hit in hits if hit in packed], "in their order"
     assert not any(hit.trimmed for hit in packed)

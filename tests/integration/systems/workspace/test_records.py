@@ -713,7 +713,7 @@ def test_a_picture_is_read_where_ocr_is_on_and_refused_where_it_is_off(
         answer = site.put_content("scan", picture)
         assert answer.status_code == 415
         assert "PNG picture" in answer.text
-        assert "save it in a format that is accepted: .pdf" in answer.text
+        assert "save the file in an accepted format: .pdf" in answer.text
         shared_installation.configure("scans", parser={"ocr": True})
         site.driver.session.reconcile()
         assert site.put_content("scan", picture).json()["outcome"] == "queued"

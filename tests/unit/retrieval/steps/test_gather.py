@@ -19,7 +19,7 @@ HITS = [Mock(id=str(number)) for number in range(5)]
 @pytest.fixture(autouse=True)
 def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "is_gathered", lambda _: True)
-    monkeypatch.setattr(gather, "_gathered", lambda _: (HITS, True))
+    monkeypatch.setattr(gather, "_gather_passages", lambda _: (HITS, True))
     monkeypatch.setattr(gather, "_with_more_candidates", lambda _, most: f"{most} times")
     monkeypatch.setattr(gather, "replace", lambda _, **changes: changes)
 
