@@ -60,7 +60,7 @@ class ClockDoubt:
         """Return how a person resolves the doubt."""
         if self.kind == "skewed":
             return "correct the clock that is wrong"
-            reason = "it was ahead before"
+        reason = "it was ahead before"
         if self.kind == "ahead":
             reason = "the machine was off, or the catalog was restored"
         return f"if the clock is wrong, correct it; if it is right ({reason}), run {ACCEPT}"
