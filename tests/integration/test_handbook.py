@@ -35,7 +35,7 @@ def test_every_document_but_the_locked_one_is_ready(
     documents = documents_of(shared_installation)
     failed = {uri: d.error_message or "" for uri, d in documents.items() if d.status != "READY"}
     assert failed.keys() == {f"files/{LOCKED}"}
-    assert "give its password in parser.passwords" in failed[f"files/{LOCKED}"]
+    assert "add its password to parser.passwords" in failed[f"files/{LOCKED}"]
     assert len(documents) == stages["raw_documents"]["added"] == 33
 
 

@@ -136,7 +136,7 @@ def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
         (TOPICS, True, "nDCG@10 1.000"),
         (("anchor",), False, "only 1 judged question, and at least 2 are needed"),
         (("anchor", "barrel", "lost"), False, "documents that answer 1 question no longer exist"),
-        ((), True, "no questions are judged"),
+        ((), True, "no judged questions"),
     ):
         judge(two, topics)
         found = check(two, "judged")

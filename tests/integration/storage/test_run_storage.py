@@ -225,7 +225,7 @@ def test_the_owner_creates_the_schema_where_roles_are_of_an_earlier_version(url:
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA rag_dagster")
     fill(url, {"a": OURS})
-    with pytest.raises(ConfigurationError, match="may not prepare the schema rag_dagster"):
+    with pytest.raises(ConfigurationError, match="privileges to prepare the schema rag_dagster"):
         prepare(roles["dagster"], roles["service"])
     assert prepare(roles["dagster"], roles["owner"]) is None, "tables that it may not read"
     with psycopg.connect(url) as connection:
