@@ -111,7 +111,7 @@ _WithoutMetadata = Annotated[
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool | str):
-        raise ValueError("the value must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
+        raise ValueError("it must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
     return value
 
 
