@@ -233,7 +233,7 @@ def test_a_dense_module_is_not_needed_where_the_network_has_it_in_itself(
 
 @pytest.mark.parametrize(
     ("shape", "biases", "error"),
-    [((3, WIDTH + 1), 3, f"takes {WIDTH + 1} dimensions, not {WIDTH}"), ((3, WIDTH), 2, "bias")],
+    [((3, WIDTH + 1), 3, f"expects {WIDTH + 1} dimensions, not {WIDTH}"), ((3, WIDTH), 2, "bias")],
 )
 def test_a_dense_module_of_another_shape_is_named(
     tmp_path: Path, shape: tuple[int, int], biases: int, error: str

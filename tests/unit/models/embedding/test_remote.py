@@ -197,7 +197,7 @@ def test_something_unforeseen_is_not_tried_again():
         ([[float("nan"), 0.0]] * 2, "not finite"),
         ([[1.0], [1.0, 2.0]], "vector 1 of 2: .* a vector of 1 instead of 2 dimensions"),
         ([[1.0, 2.0], [1.0]], "vector 2 of 2: .* a vector of 1 instead of 2 dimensions"),
-        ([[1.0, 10**400]] * 2, "vector 1 of 2: .* no vector for it, and 1 more"),
+        ([[1.0, 10**400]] * 2, "vector 1 of 2: .* no vector for this text, and 1 more"),
         ([[1.0], [1.0, 2.0], [1.0]], "returned 3 vectors for 2 texts"),
     ],
 )

@@ -16,7 +16,7 @@ from rag_assets.systems.experience.wording import (
     exact_key,
     problem_of,
     searched_text,
-    shortened,
+    shorten_text,
     solution_of,
     when_to_try,
 )
@@ -95,7 +95,7 @@ def test_nothing_that_is_searched_is_over_the_limit(long: str) -> None:
 
 @given(st.text(max_size=400), st.integers(8, 60))
 def test_a_shortened_text_fits_and_keeps_both_ends(text: str, tokens: int) -> None:
-    short = shortened(text, tokens)
+    short = shorten_text(text, tokens)
     assert count_text(short) <= tokens
     if count_text(text) <= tokens:
         assert short == text

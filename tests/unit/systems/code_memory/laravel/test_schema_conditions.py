@@ -114,7 +114,7 @@ def test_a_column_of_an_unknown_name_leaves_the_table_incomplete() -> None:
     text = "Schema::create('a', fn (Blueprint $t) => $t->string(config('none.column')));"
     found = tables(migration(text))
     assert columns(found) == []
-    assert found.tables["a"].reasons == ("the name of a column is unknown",)
+    assert found.tables["a"].reasons == ("the name of a column is not known",)
 
 
 def test_secrets_of_settings_are_not_among_facts() -> None:
