@@ -275,7 +275,8 @@ def test_adding_a_tenant_offers_the_embedder_that_its_languages_need(
     english = run("tenants", "add", "english", "--source", str(tmp_path / "english"), "--json")
     assert "advice" not in json.loads(english.out)
     assert_refused(
-        run("tenants", "add", "other", "--source", source, "--embedder", "bge"), "no model 'bge'"
+        run("tenants", "add", "other", "--source", source, "--embedder", "bge"),
+        "the model 'bge' is not shipped",
     )
 
 

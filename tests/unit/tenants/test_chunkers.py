@@ -178,7 +178,11 @@ def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
 
 @pytest.mark.parametrize(
     ("chunker", "levels", "said"),
-    [("heading", 0, "levels is 0"), ("code", 10, "levels is 10"), ("sentence", 2, "has no setting levels")],
+    [
+        ("heading", 0, "levels is 0"),
+        ("code", 10, "levels is 10"),
+        ("sentence", 2, "has no setting levels"),
+    ],
 )
 def test_levels_that_there_are_not_are_refused(chunker: str, levels: int, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -266,7 +266,10 @@ def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit,
         page.get_by_label("use").select_option("task")
         for number, why, message in (
             *(("2", "a reason", "out of range"), ("nan", "a reason", "out of range")),
-            *(("high", "a reason", "not a number"), ("0.34", "  ", "for a reason")),
+            *(
+                ("high", "a reason", "not a number"),
+                ("0.34", "  ", "the reason for the threshold is missing"),
+            ),
         ):
             value.fill(number)
             reason.fill(why)

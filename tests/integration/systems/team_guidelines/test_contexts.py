@@ -304,7 +304,10 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     shares = [point["with_passages"] for point in curve["curve"]]
     assert shares == sorted(shares, reverse=True)
     assert (shares[0], shares[-1]) == (1.0, 0.0)
-    assert "for a reason" in guidelines.installation.command(*command, "--set", "0.5").err
+    assert (
+        "the reason for the threshold is missing"
+        in guidelines.installation.command(*command, "--set", "0.5").err
+    )
     credential = "AKIA" + "Q7X2MZP4LT9WKR3B"
     reason = f"tried with {credential}"
     done = guidelines.installation.command(*command, "--set", "0.5", "--reason", reason)
