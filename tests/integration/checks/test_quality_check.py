@@ -219,4 +219,4 @@ def test_a_build_that_answers_worse_is_held_by_itself_and_a_better_one_is_publis
     assert states(shared_installation, "answering")[4] == "SERVING"
     found = check(shared_installation, "answering")
     assert found["passed"], found["description"]
-    assert "build 4, which serves" in found["description"]
+    assert "serving build 4" in found["description"]
