@@ -325,7 +325,7 @@ def test_an_index_with_another_mapping_is_named(site: Site) -> None:
     site.client.indices.delete(index=index)
     settings = {"analysis": body["settings"]["index"]["analysis"]}
     site.client.indices.create(index=index, mappings=mappings, settings=settings)
-    require_named(site.run("sync", TENANT), index, "was replaced by another", "--repair")
+    require_named(site.run("sync", TENANT), index, "was replaced by a different index", "--repair")
     catalog = site.driver.session.catalog
     found = site.client.indices.get_settings(index=index, name="index.uuid")
     uuid = found[index]["settings"]["index"]["uuid"]
@@ -413,7 +413,7 @@ def test_entries_that_a_snapshot_brought_back_are_noticed_and_repaired(site: Sit
     answer = site.ask("valve")
     assert "files/4.md" not in {hit.uri for hit in answer.hits}
     assert answer.degraded == ("index-incomplete",)
-    require_named(site.run("sync", TENANT), index, "was replaced by another", "--repair")
+    require_named(site.run("sync", TENANT), index, "was replaced by a different index", "--repair")
     assert site.run("sync", TENANT, "--repair").code == 0
     assert site.run("sync", TENANT).code == 0
     assert site.installation.entries(TENANT) == entries

@@ -142,7 +142,7 @@ def test_an_index_replaced(
         server.call("PUT", server.index, {"mappings": mappings, "settings": {"analysis": analysis}})
     error = shared_installation.sync(tenant).error
     assert error is not None
-    assert "was replaced by another" in error.message
+    assert "was replaced by a different index" in error.message
     if mapping == "dynamic":
         # It names no owner, and may be another's: only a person may delete it.
         refused = shared_installation.sync(tenant, repair=True).error

@@ -359,11 +359,11 @@ def test_receipts_name_nothing_outlive_their_tenant_and_show_when_one_is_altered
     alter(tenant, receipt.number, counts=counts)
     said = shared_installation.command("receipts", "--verify")
     assert said.code == 1
-    assert f"receipts {receipt.number} of" in said.out
+    assert f"is missing: {receipt.number} of" in said.out
     for counts in (["no mapping"], {"index": 3}, {"index": {"entries": "three"}}):
         alter(tenant, receipt.number, counts=counts)
         said = shared_installation.command("receipts", "--verify")
-        assert f"receipts {receipt.number} of" in said.out
+        assert f"is missing: {receipt.number} of" in said.out
     alter(tenant, receipt.number, counts=dict(receipt.counts))
     assert shared_installation.command("receipts", "--verify").code == 0
 
