@@ -423,7 +423,12 @@ def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
             [request.tags["rag_assets/reason"] for request in result.run_requests or []]
         )
         cursor = result.cursor
-    assert requested == [["sources cannot be listed: files"], [], [], ["cannot be listed: files"]]
+    assert requested == [
+        ["sources cannot be listed: files"],
+        [],
+        [],
+        ["sources cannot be listed: files"],
+    ]
     assert guest.installation.sync("eu").error is not None, "the run that is requested fails"
 
 

@@ -151,7 +151,9 @@ def test_a_key_by_reference_goes_before_a_stored_one(
     keys.set(acme, "openai", SecretStr(KEY.upper()))
     assert keys.credentials(acme, "openai", "$ACME_KEY")().get_secret_value() == KEY
     missing = ring(installation).credentials(acme, "openai", "$ACME_KEY")
-    with pytest.raises(NoProviderKey, match="variable ACME_KEY, which embedder"):
+    with pytest.raises(
+        NoProviderKey, match="embedder.api_key refers to the environment variable ACME_KEY"
+    ):
         missing()
 
 
