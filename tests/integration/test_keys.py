@@ -152,7 +152,7 @@ def test_a_key_by_reference_goes_before_a_stored_one(
     assert keys.credentials(acme, "openai", "$ACME_KEY")().get_secret_value() == KEY
     missing = ring(installation).credentials(acme, "openai", "$ACME_KEY")
     with pytest.raises(
-        NoProviderKey, match="embedder.api_key refers to the environment variable ACME_KEY"
+        NoProviderKey, match=r"embedder\.api_key refers to the environment variable ACME_KEY"
     ):
         missing()
 
