@@ -78,7 +78,7 @@ def test_of_two_syncs_one_waits_and_nothing_is_doubled(
         for line in second.stderr:
             if "waiting for" in line:
                 break
-        assert "waiting for run of sync_tenant (process " in line
+        assert "held by run of sync_tenant (process " in line
         first = go_on()
         out, _ = second.communicate(timeout=120)
     assert (first.code, second.returncode) == (0, 0), (first.err, out)
