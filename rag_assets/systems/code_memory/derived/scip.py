@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +34,8 @@ _CODECS: Final = {_UTF8: ("utf-8", 1), _UTF16: ("utf-16-le", 2), _UTF32: ("utf-3
 _CONSTRUCTORS: Final = frozenset(
     {"<constructor>", "constructor", "__init__", "<init>", "__construct"}
 )
+_MOST_ALIASES: Final = 1_000
+"""Maximum number of names in one file that are compared with its imports and exports."""
 _IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
 _CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
 _EVIDENCE: Final = 200
@@ -101,7 +103,10 @@ class ScipIndex:
 
     @classmethod
     def read(cls, text: str) -> ScipIndex:
-        """Return the index that a text describes; see text_of_index."""
+        """Return the index that a text describes; see text_of_index.
+
+        An occurrence is left out if masking a credential has changed its numbers.
+        """
         heading, *lines = text.rstrip("\n").split("\n")
         index = cls(unquote(heading.removeprefix(INDEX)))
         occurrences: list[_Occurrence] = []
@@ -112,14 +117,22 @@ class ScipIndex:
             elif kind == "symbol":
                 index.symbols.append(IndexedSymbol(*map(unquote, (*values, "")[:2])))
             elif kind == "file":
-                file = _IndexedFile(int(values[1]), values[2])
+                encoding = int(values[1]) if values[1].isdecimal() else 0
+                file = _IndexedFile(encoding, values[2])
                 occurrences = index.files.setdefault(unquote(values[0]), file).occurrences
-            else:
-                start, end, symbol, *mark = values
-                which = unquote(symbol[1:]) if symbol.startswith("-") else int(symbol)
-                place = int(kind), int(start), int(end)
-                occurrences.append(_Occurrence(*place, which, bool(mark)))
+            elif (one := index._read_occurrence(kind, values)) is not None:
+                occurrences.append(one)
         return index
+
+    def _read_occurrence(self, line: str, values: Sequence[str]) -> _Occurrence | None:
+        try:
+            start, end, symbol, *mark = values
+            which = unquote(symbol[1:]) if symbol.startswith("-") else int(symbol)
+            place = int(line), int(start), int(end)
+        except ValueError:
+            return None
+        is_known = isinstance(which, str) or 0 <= which < len(self.symbols)
+        return _Occurrence(*place, which, bool(mark)) if is_known else None
 
     def locate_files(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
         """Return the files of the index that exist, by path within the repository.
@@ -211,11 +224,16 @@ def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_P
     encoding = indexed.encoding or encoding
     lines = source.text.split("\n")
     begins = [0, *accumulate(len(line) + 1 for line in lines)]
+    offsets: dict[int, Sequence[int]] = {}
     found = []
     for one in indexed.occurrences:
         line = one.line
         text = lines[line] if line < len(lines) else ""
-        first, last = (_column(text, units, encoding) for units in (one.start, one.end))
+        first, last = one.start, one.end
+        if not text.isascii():
+            if line not in offsets:
+                offsets[line] = _unit_offsets(text, encoding)
+            first, last = (_column(offsets[line], units) for units in (first, last))
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
@@ -224,26 +242,32 @@ def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_P
     return found
 
 
-def _column(line: str, units: int, encoding: int) -> int:
-    """Return the number of characters in the first code units of a line; -1 past its end."""
-    if line.isascii():
-        return units
+def _unit_offsets(line: str, encoding: int) -> Sequence[int]:
+    """Return the number of code units before each character of a line, and of the whole line."""
     codec, width = _CODECS[encoding]
-    encoded = line.encode(codec, "surrogatepass")
-    at = units * width
-    return len(encoded[:at].decode(codec, "replace")) if at <= len(encoded) else -1
+    units = (len(character.encode(codec, "surrogatepass")) // width for character in line)
+    return [0, *accumulate(units)]
+
+
+def _column(offsets: Sequence[int], units: int) -> int:
+    """Return the number of characters in the first code units of a line; -1 past its end."""
+    return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
 
 def _aliases(
     places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
 ) -> Iterator[_Alias]:
     """Yield the names that imports and exports in a file give to symbols."""
+    searched: set[_Alias] = set()
     for one in places:
         name, written = _symbol_of(one, symbols).name, one.written
         first, _, alias = written.partition(" as ")
         if alias and first == name:
             yield one.symbol, alias.strip()
         elif written != name and not one.is_definition:
+            if (one.symbol, written) in searched or len(searched) >= _MOST_ALIASES:
+                continue
+            searched.add((one.symbol, written))
             renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
             imported = rf"\bimport +(?:type +)?{re.escape(written)}(?:, *[{{*]| +from +[\"'])"
             if re.search(f"{renamed}|{imported}", text):

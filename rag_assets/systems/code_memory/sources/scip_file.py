@@ -44,6 +44,9 @@ _MANIFESTS: Final = frozenset(
 """Names of files that make a folder the root of a subproject."""
 _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
+_MOST_ENTRIES: Final = 2_000_000
+"""Maximum number of files and occurrences of an index, because each takes much more memory than its
+bytes in the index."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
@@ -177,9 +180,12 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
 
     Raises:
         ValueError, IndexError: the bytes are not a SCIP index.
+        DocumentTooLarge: the index has too many files and occurrences.
     """
     root, is_index = "", False
-    documents = []
+    documents: list[_Document] = []
+    entries = 0
+    symbols: dict[str, str] = {}
     for number, value in _read_fields(data):
         match number:
             case 1:
@@ -187,21 +193,35 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
                 of_metadata = dict(_read_fields(_require_bytes(value)))
                 root = _decode_text(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
             case 2:
-                documents.append(_read_document(_require_bytes(value)))
+                documents.append(_read_document(_require_bytes(value), symbols, entries))
+                entries += 1 + len(documents[-1].occurrences)
     if not is_index:
         raise ValueError("the index has no metadata")
     return root, documents
 
 
-def _read_document(data: memoryview) -> _Document:
+def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _Document:
+    """Return a document of an index.
+
+    Args:
+        symbols: the symbols so far, of which each is kept in memory once.
+        entries: the number of files and occurrences so far.
+    """
     found = _Document()
     for number, value in _read_fields(data):
+        if entries + len(found.occurrences) >= _MOST_ENTRIES:
+            raise DocumentTooLarge(
+                f"the SCIP index has more than {_MOST_ENTRIES:,} files and occurrences",
+                hint="create a separate index for each subproject",
+            )
         match number, value:
             case 1, memoryview():
                 found.path = _decode_text(value)
             case 2, memoryview():
                 if (one := _read_occurrence(value)) is not None:
-                    found.occurrences.append(one)
+                    line, start, end, symbol, is_definition = one
+                    symbol = symbols.setdefault(symbol, symbol)
+                    found.occurrences.append((line, start, end, symbol, is_definition))
             case 5, memoryview() if len(value):
                 found.text_hash = hash_of_text(_decode_text(value))
             case 6, int() if value in _ENCODINGS:
@@ -334,7 +354,14 @@ def _parse_symbol(symbol: str) -> IndexedSymbol | None:
     """Return the last parts of a symbol; None for a module, a parameter or a type parameter."""
     # Spaces within a part are doubled.
     descriptors = re.split(r"(?<! ) (?! )", symbol, maxsplit=4)[-1]
-    found = [*_DESCRIPTOR.finditer(descriptors)]
+    found: list[re.Match[str]] = []
+    at = 0
+    # From one descriptor to the next: a search from each character would take quadratic time.
+    while at < len(descriptors):
+        if (one := _DESCRIPTOR.match(descriptors, at)) is None:
+            return None
+        found.append(one)
+        at = one.end()
     if not found or found[-1]["suffix"] in {None, "/", ":"}:
         return None
     name, before = _name_in(found[-1]), found[-2] if len(found) > 1 else None

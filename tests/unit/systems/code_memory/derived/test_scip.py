@@ -200,3 +200,23 @@ def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
     }
     assert {(one.how, one.confidence, one.path) for one in edges} == {("scip", 1.0, CHECKOUT)}
     assert len({one.line_start for one in edges if one.target == "shop.models.Invoice"}) == 3
+
+
+def test_a_masked_line_of_an_index_is_left_out() -> None:
+    data = (PROJECTS / "shop" / "index.scip").read_bytes()
+    lines = text_of_index(data, "index.scip").splitlines()
+    places = [at for at, line in enumerate(lines) if line[0].isdigit()]
+    lines[places[0]] = "12 ████ 9 0"
+    lines[places[1]] = "1 2 3 999999"
+    assert find_exact_references([ScipIndex.read("\n".join(lines))], sources_of("shop")).documents
+
+
+def test_a_long_line_is_read_once_for_all_its_occurrences() -> None:
+    """Encoding the line for each occurrence would take longer than the limit of a test."""
+    count = 20_000
+    text = "é = 1; " + "f(); " * count + "\ndef f():\n    pass\n"
+    calls = [(0, 7 + 5 * at, 8 + 5 * at, "p/f().", 0) for at in range(count)]
+    document = Document("a.py", [*calls, (1, 4, 5, "p/f().", 1)], encoding=2)
+    index = ScipIndex.read(text_of_index(index_of([document]), "index.scip"))
+    found = find_exact_references([index], read_sources({"a.py": text}))
+    assert found.reports == [("index.scip", "1 document read, 0 stale, ignored")]

@@ -100,6 +100,29 @@ def test_text_of_index_refuses_a_huge_file(monkeypatch: pytest.MonkeyPatch) -> N
         text_of_index(bytes((1 << 20) + 1), "index.scip")
 
 
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param([Document("", [])] * 50, id="files"),
+        pytest.param([Document("a.py", [(0, 4, 5, "p/f().", 0)] * 50)], id="occurrences"),
+    ],
+)
+def test_text_of_index_refuses_many_entries(
+    monkeypatch: pytest.MonkeyPatch, documents: list[Document]
+) -> None:
+    assert text_of_index(index_of(documents), "index.scip")
+    monkeypatch.setattr(scip_file, "_MOST_ENTRIES", 40)
+    with pytest.raises(DocumentTooLarge, match="more than 40 files and occurrences"):
+        text_of_index(index_of(documents), "index.scip")
+
+
+@pytest.mark.parametrize("part", ["(", "[", "`a"])
+def test_text_of_index_reads_a_long_symbol_in_linear_time(part: str) -> None:
+    """In quadratic time, this would take longer than the limit of a test."""
+    data = index_of([Document("a.py", [(0, 4, 5, part * 500_000, 1)])])
+    assert "symbol" not in text_of_index(data, "index.scip")
+
+
 def test_git_source_lists_indexes_in_the_root_and_beside_manifests(tmp_path: Path) -> None:
     made = MadeRepository(tmp_path / "repo")
     made.commit({".gitignore": "*.scip\n", "web/package.json": "{}", "docs/a.md": "# A\n"})
