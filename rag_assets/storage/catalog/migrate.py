@@ -178,6 +178,12 @@ def _upgrade(connection: Connection, history: _History) -> None:
         )
     present = _present_revision(connection, history)
     if present is not None and present not in _known_revisions(history):
+        if present < history.head:
+            raise ConfigurationError(
+                f"the catalog has schema revision {present}, from before the first release, and"
+                " cannot be upgraded",
+                hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
+            )
         raise _too_new(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)

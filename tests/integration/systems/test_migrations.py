@@ -167,6 +167,16 @@ def test_migrations_that_are_not_usable_change_nothing(
     assert tables(database) == before
 
 
+def test_a_catalog_from_before_the_first_release_is_refused(database: Database) -> None:
+    with psycopg.connect(database.driver_url, autocommit=True) as connection:
+        connection.execute("UPDATE rag_catalog.alembic_version SET version_num = '0050'")
+        before = tables(database)
+        with pytest.raises(ConfigurationError, match="0050, from before the first release"):
+            migrate(database)
+        assert tables(database) == before
+        connection.execute("UPDATE rag_catalog.alembic_version SET version_num = %s", [HEAD])
+
+
 def test_a_missing_package_of_migrations_is_named(database: Database) -> None:
     value = System(
         name="notes",
