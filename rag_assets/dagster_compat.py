@@ -142,7 +142,7 @@ def _remember_presence(has_partition: Callable[[str, str], bool]) -> Callable[[s
 
 
 def storage_id(instance: dg.DagsterInstance) -> str | None:
-    """Return the id of an instance's run storage; None if it is no SQL database."""
+    """Return the id of an instance's run storage; None if it is not an SQL database."""
     get_id = getattr(instance.run_storage, "get_run_storage_id", None)
     return None if get_id is None else str(get_id())
 

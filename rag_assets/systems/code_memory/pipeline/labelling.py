@@ -137,7 +137,7 @@ class _Step:
 
     Args:
         parsed: the documents of the slice with their new texts, by id.
-        former: those of them that the build already has, with their former texts, by id.
+        former: the documents that the build already contains, with their former texts, by id.
         settled: the marks of sources whose labels and derived documents match the build.
     """
 
