@@ -246,7 +246,7 @@ def test_ticks_that_are_not_in_the_future_are_kept(instance: dg.DagsterInstance)
         (
             timedelta(minutes=-2),
             timedelta(minutes=1),
-            "2027-01-01 00:02 UTC, which lies in the future",
+            "2027-01-01 00:02 UTC, which is in the future",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
         with pytest.raises(ServiceUnavailable) as refused:
             Catalog.open(urls["writer"])
         assert "RAG_ASSETS_OWNER_DATABASE_URL" in str(refused.value.hint)
-        with pytest.raises(ConfigurationError, match="another database"):
+        with pytest.raises(ConfigurationError, match="a different database"):
             Catalog.open(urls["writer"], postgres_url)
         with closing(Catalog.open(urls["writer"], urls["owner"])):
             pass
