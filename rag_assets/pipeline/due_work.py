@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource, path_of

@@ -16,8 +16,7 @@ from typing import Final
 from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES, PROSE
-from rag_assets.ingest.parsing.languages import language_of
+from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES, PROSE, language_of
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import ListedDocument
 from rag_assets.ingest.workers.pool import WorkerPool

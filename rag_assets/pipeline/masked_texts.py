@@ -14,9 +14,8 @@ from functools import cached_property
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.document_masker import masked_again
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing.masking import masked_again
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.live_keys import record_missing

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from rag_assets.ingest.parsing import table_credentials
+from rag_assets.ingest.parsing import masking
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.masked_rows import mask_rows
 from rag_assets.pipeline.masked_texts import MaskedTexts
@@ -27,7 +27,7 @@ _NAMES = 500
 
 def present_rules() -> str:
     """Return the version of all rules that decide which text is masked."""
-    return f"{rules_version()}, cells {table_credentials.VERSION}, names {MASKING_VERSION}"
+    return f"{rules_version()}, cells {masking.VERSION}, names {MASKING_VERSION}"
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:

@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
     UploadTooLarge,
     UploadUnreadable,
 )
-from rag_assets.ingest.parsing.detection.detect import detect_file
+from rag_assets.ingest.parsing.detection import detect_file
 from rag_assets.ingest.parsing.media_types import SUFFIXES, media_type_of, picture_type
 from rag_assets.ingest.sources.file_names import shown_name
 from rag_assets.ingest.sources.model import StoredUpload

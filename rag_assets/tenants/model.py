@@ -30,10 +30,9 @@ from pydantic_core import core_schema
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.docling import require_docling
 from rag_assets.ingest.parsing.ocr import require_languages
-from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
-from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions, PdfEngine
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config import (

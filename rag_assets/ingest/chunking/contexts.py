@@ -17,8 +17,8 @@ from rag_assets.ingest.chunking.block_cuts import Row, header_end, is_rule, rows
 from rag_assets.ingest.chunking.boundaries import sentence_cuts
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.parsing.blocks import names_columns
 from rag_assets.ingest.parsing.model import MaskedSpan
-from rag_assets.ingest.parsing.tables import names_columns
 
 _COLONS: Final = (":", "：", "︰", "፡", "։")
 _MARKS: Final = " \t\r\n*_`"

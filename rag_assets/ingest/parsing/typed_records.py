@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.blocks import Piece, assembled, bounded, clean
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
 _DEEPEST: Final = 6

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseLimits
 
 _GRACE_SECONDS = 2
 _MOST_OPEN_FILES = 256

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.process import WorkerProcess
 
 _Outcome_co = TypeVar("_Outcome_co", covariant=True)

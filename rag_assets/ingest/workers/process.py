@@ -29,10 +29,8 @@ from rag_assets.common.errors import (
 from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.records import from_record as chunk_set_of
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.deadline import Deadline, Watchdog
 from rag_assets.ingest.workers.messages import read_message, write_message
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText

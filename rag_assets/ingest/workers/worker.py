@@ -24,9 +24,8 @@ from rag_assets.common.errors import (
     DocumentTimeout,
     ParserUnusable,
 )
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.parsing.model import from_record, to_record
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.confinement import Confinement, limit_document, limit_process
 from rag_assets.ingest.workers.messages import (
     packed,
@@ -52,7 +51,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         scanner_of: returns a scanner, given the folder for its compiled rules and the maximum
             seconds of a scan.
     """
-    from rag_assets.ingest.parsing.parse import prepare_for
+    from rag_assets.ingest.parsing.registry import prepare_for
 
     # Printed output must not end up in the stream of messages.
     out = os.fdopen(os.dup(1), "wb")
@@ -120,8 +119,11 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 def prepare(scanner: SecretScanner) -> None:
     """Load all libraries in advance, so that loading does not count towards any document."""
-    from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
-    from rag_assets.ingest.parsing.text import markdown  # noqa: F401
+    from rag_assets.ingest.parsing import (  # noqa: F401
+        markdown,
+        masking,
+        registry,
+    )
 
     scanner.load()
 
@@ -141,7 +143,7 @@ def prepare_chunking() -> None:
 def _more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
-    from rag_assets.ingest.parsing.parse import more_seconds
+    from rag_assets.ingest.parsing.registry import more_seconds
 
     try:
         return more_seconds(data, media_type, options, limits)
@@ -157,8 +159,8 @@ def _answer(
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
     """Return the answer to one document: its record and text, or the reason for its rejection."""
-    from rag_assets.ingest.parsing.document_masker import masked
-    from rag_assets.ingest.parsing.parse import parse
+    from rag_assets.ingest.parsing.masking import masked
+    from rag_assets.ingest.parsing.registry import parse
 
     try:
         parsed = parse(data, media_type, options, limits)

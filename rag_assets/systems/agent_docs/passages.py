@@ -19,12 +19,11 @@ from rag_assets.ingest.chunking.own_places import with_own_places
 from rag_assets.ingest.chunking.passages import Passage, locate
 from rag_assets.ingest.chunking.sentence import SENTENCE
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.document_masker import masked
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.masking import masked
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
-from rag_assets.ingest.parsing.text.decoding import UTF8_MARK, UTF16_MARKS
+from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
 from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState

@@ -175,8 +175,8 @@ def project_scan() -> Scan:
 
 def project_mask() -> Mask:
     """What the project masks of a document, parsed in this process."""
-    from rag_assets.ingest.parsing.document_masker import masked
-    from rag_assets.ingest.parsing.parse import parse
+    from rag_assets.ingest.parsing.masking import masked
+    from rag_assets.ingest.parsing.registry import parse
 
     scanner = shared_scanner()
 

@@ -12,7 +12,7 @@ from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import media_type_of
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 
 QUESTIONS = questions()
 LOCKED = "policies/works-council-minutes.pdf"

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.privacy.secrets.scanner import SecretScanner

@@ -11,9 +11,9 @@ from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
+from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.ingest.parsing.text.markdown import parse_markdown
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant

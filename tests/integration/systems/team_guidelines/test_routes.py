@@ -23,7 +23,7 @@ from sqlalchemy import event
 
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.failure_kinds import WORDS
-from rag_assets.ingest.parsing.detection.containers import OLE2_MARK
+from rag_assets.ingest.parsing.detection import OLE2_MARK
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef

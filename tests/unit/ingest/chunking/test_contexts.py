@@ -13,7 +13,7 @@ from rag_assets.ingest.chunking.model import chunk_of, chunk_record
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.records import from_record, to_record
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 from tests.chunking import parameters_of, passages_of
 
 from .documents import documents, parsed_from, prose, with_masks

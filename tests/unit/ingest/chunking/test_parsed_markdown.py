@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.text.markdown import parse_markdown
+from rag_assets.ingest.parsing.markdown import parse_markdown
 from tests.chunking import parameters_of, passages_of
 
 from .documents import documents, parameters, wild_texts

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from rag_assets.ingest.parsing.masking import credential_cells, joined
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, XLSX
 from rag_assets.ingest.parsing.model import MaskedSpan
-from rag_assets.ingest.parsing.parse import parse
-from rag_assets.ingest.parsing.table_credentials import credential_cells, joined
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.parsing.office_files import sheet
 
 VALUE = "tr0ub4dor&3x"

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.registry import chunk_parameters
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
+from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.tasks import ParseTask

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.language_names import PROSE, language_named
-from rag_assets.ingest.parsing.languages import _model, language_of
+from rag_assets.ingest.parsing.languages import PROSE, _model, language_named, language_of
 from rag_assets.ingest.parsing.media_types import MARKDOWN, SOURCE_CODE, SUFFIXES
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 
 SENTENCES = {
     "ar": "يجب على كل من يعمل في المستودع أن يقرأ تعليمات السلامة قبل بداية العمل في الصباح.",

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.registry import chunk_parameters
 from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 
 PAGE = "# Tée\n\nFirst words.\n\n" + "Some more words of it.\n\n" * 40
 

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from rag_assets.ingest.parsing.document_masker import masked
-from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.ingest.parsing.records import to_record
+from rag_assets.ingest.parsing.masking import masked
+from rag_assets.ingest.parsing.model import Block, ParsedText, to_record
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs

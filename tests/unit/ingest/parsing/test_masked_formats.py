@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.parsing.document_masker import masked
+from rag_assets.ingest.parsing.masking import masked
 from rag_assets.ingest.parsing.media_types import CSV, EML, HTML
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.parse import parse
-from rag_assets.ingest.parsing.records import to_record
+from rag_assets.ingest.parsing.model import ParsedText, to_record
+from rag_assets.ingest.parsing.registry import parse
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.unit.ingest.parsing.office_files import sheet, slides, word, workbook
 from tests.unit.privacy.secrets import planted

@@ -9,13 +9,11 @@ import pytest
 from PIL import Image
 
 from rag_assets.common.errors import DocumentRejected, DocumentScanned, DocumentTooLarge
-from rag_assets.ingest.parsing.detection.detect import detect
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.parse import more_seconds, parse
-from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.registry import more_seconds, parse, parse_key
 from tests.unit.ingest.parsing.pictures import WORDS, bomb, drawn, saved
 
 OCR = ParseOptions(ocr=True)

@@ -8,12 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.parsing import registry
+from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF
-from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.model import (
+    Block,
+    MaskedSpan,
+    ParsedText,
+    from_record,
+    parsed_digest,
+    to_record,
+)
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import from_record, parsed_digest, to_record
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.parsing.text.markdown import parse_markdown
 from rag_assets.privacy.secrets import scanner
 
 PARSED = replace(

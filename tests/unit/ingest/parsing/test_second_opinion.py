@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 
 HANDBOOK = Path(__file__).parents[4] / "examples" / "handbook"
 DOCUMENTS = sorted(

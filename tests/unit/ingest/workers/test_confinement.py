@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.process import WorkerProcess
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -25,9 +24,9 @@ PROCESS = "the document made its parser start a process, which is forbidden"
 _WORKER = """
 import os, socket, subprocess, urllib.request
 from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.ingest.parsing.text import plain
+from rag_assets.ingest.parsing import text
 from rag_assets.ingest.workers import worker
-plain.parse = lambda data, *_: eval(data)
+text.parse = lambda data, *_: eval(data)
 worker.main()
 """
 

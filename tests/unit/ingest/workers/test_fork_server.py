@@ -14,9 +14,8 @@ import pytest
 
 from rag_assets.common.errors import DocumentTimeout, DocumentTooCostly
 from rag_assets.forkserver.process import ForkedProcess
-from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.process import (
     WorkerProcess,
     fork_server_socket,

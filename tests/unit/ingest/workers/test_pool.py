@@ -23,9 +23,8 @@ from rag_assets.common.errors import (
     DocumentTooLarge,
     ServiceUnavailable,
 )
-from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.process import WorkerProcess, scrubbed_environment
 from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
@@ -282,7 +281,7 @@ def test_a_worker_s_environment_holds_no_keys(
 _PARENT = """
 import sys, time
 from pathlib import Path
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.workers.process import WorkerProcess
 from tests.unit.ingest.parsing import pdfs

@@ -17,9 +17,8 @@ from rag_assets.ingest.chunking.kinds import (
     ChunkRequest,
 )
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
 from rag_assets.ingest.workers.tasks import ChunkOutcome, ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText

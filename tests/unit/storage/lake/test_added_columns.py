@@ -10,8 +10,7 @@ import pytest
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.model import Definition, Fact
-from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.ingest.parsing.records import from_record, parsed_digest, to_record
+from rag_assets.ingest.parsing.model import Block, ParsedText, from_record, parsed_digest, to_record
 from rag_assets.storage.lake.damage import damaged_files
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
 from rag_assets.storage.lake.rows import chunk_sets_frame, parsed_frame

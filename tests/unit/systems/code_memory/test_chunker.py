@@ -9,8 +9,8 @@ from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
 from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalised
+from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
-from rag_assets.ingest.parsing.text.markdown import parse_markdown
 from rag_assets.systems.code_memory import chunker
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "api/responses.py",
     "api/write_model.py",
     "cli/search_options.py",
-    "ingest/parsing/detection/signatures.py",
+    "ingest/parsing/detection.py",
     "mcp/tools.py",
     "retrieval/model.py",
     # A remedy names the command that allows the deletion.

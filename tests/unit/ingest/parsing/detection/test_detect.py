@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing import media_types as types
-from rag_assets.ingest.parsing.detection.detect import detect
+from rag_assets.ingest.parsing.detection import detect
 from tests.unit.ingest.parsing.containers import OLE2, ole2, ooxml, zipped
 
 _OPEN_XML = "openxmlformats-officedocument."

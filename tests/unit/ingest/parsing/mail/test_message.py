@@ -9,7 +9,7 @@ import pytest
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import EML
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.office_files import block, lines, sheet, slides
 

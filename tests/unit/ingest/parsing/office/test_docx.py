@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
+from rag_assets.ingest.parsing.docx import Numbering, Styles
 from rag_assets.ingest.parsing.media_types import DOCX
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.office.docx_styles import Numbering, Styles
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.parsing.office_files import block, lines, with_part, word
 
 MAIN = "word/document.xml"
@@ -125,7 +125,7 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
 
 
 def _place(number: int, depth: int) -> Any:
-    from rag_assets.ingest.parsing.office.docx_styles import ListPlace
+    from rag_assets.ingest.parsing.docx import ListPlace
 
     return ListPlace(number, depth)
 

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.media_types import DOCX, EML, HTML, PPTX, XLSX
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing.office_files import (
     encrypted,

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import PPTX
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.parsing.office_files import block, lines, slides, with_part
 
 TITLE_ONLY, BULLETS, BLANK = 5, 1, 6

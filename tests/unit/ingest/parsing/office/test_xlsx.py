@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.media_types import XLSX
-from rag_assets.ingest.parsing.parse import parse
+from rag_assets.ingest.parsing.registry import parse
 from tests.unit.ingest.parsing.office_files import lines, sheet, workbook
 
 HEADER = ["Week", "Parcels", "Remark"]

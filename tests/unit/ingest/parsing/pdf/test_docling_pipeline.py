@@ -17,10 +17,9 @@ from docling_core.types.doc.document import (
 from docling_core.types.doc.labels import DocItemLabel
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.parsing.docling import pieces_of, require_docling
 from rag_assets.ingest.parsing.media_types import PDF
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.pdf.docling_document import pieces_of
-from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.ingest.parsing.registry import PARSERS, parse_key, parser_for
 from rag_assets.tenants.model import Tenant
 
@@ -78,7 +77,7 @@ def test_without_its_packages_a_tenant_is_warned_once() -> None:
 def test_without_models_the_error_has_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("rag_assets.ingest.parsing.pdf.docling_pipeline._PACKAGES", ("docling",))
+    monkeypatch.setattr("rag_assets.ingest.parsing.docling._PACKAGES", ("docling",))
     for folder in (None, str(tmp_path / "none")):
         with pytest.raises(ConfigurationError, match=r"parser\.docling_models is not their folder"):
             require_docling(folder)

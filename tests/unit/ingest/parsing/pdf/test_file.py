@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected
-from rag_assets.ingest.parsing import ocr
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing import ocr, pdf
 from rag_assets.ingest.parsing.media_types import PDF
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.parse import more_seconds
-from rag_assets.ingest.parsing.parse import parse as parse_document
-from rag_assets.ingest.parsing.pdf import scanned_pages
-from rag_assets.ingest.parsing.pdf.file import PdfFile
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.pdf import PdfFile
+from rag_assets.ingest.parsing.registry import more_seconds
+from rag_assets.ingest.parsing.registry import parse as parse_document
 from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
@@ -150,7 +148,7 @@ def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> 
 
 def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:
     for width, height in ((612, 792), (14_400, 14_400), (1, 200_000), (1e6, 1e6)):
-        scale = scanned_pages._scale(width, height)
+        scale = pdf._scale(width, height)
         assert width * height * scale**2 <= 16_000_001
         assert scale <= 200 / 72
 

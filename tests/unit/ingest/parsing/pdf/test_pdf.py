@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rag_assets.ingest.parsing.blocks import sensible_title
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.parse import parse as parse_document
-from rag_assets.ingest.parsing.pdf.plain_text import plain
-from rag_assets.ingest.parsing.titles import sensible_title
+from rag_assets.ingest.parsing.pdf import plain
+from rag_assets.ingest.parsing.registry import parse as parse_document
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.front_matter import front_matter_plugin
 
+from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.text.markdown import parse_markdown
 
 LINES = [
     "# one", "## two ##", "####### seven", "#", "===", "---", "- item", "1. item", "  inner",

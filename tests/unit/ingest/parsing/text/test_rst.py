@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.text.rst import parse_rst
+from rag_assets.ingest.parsing.rst import parse_rst
 
 
 def blocks_of(parsed: ParsedText) -> list[tuple[str, str]]:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.parse import parse
-from rag_assets.ingest.parsing.registry import PARSERS
+from rag_assets.ingest.parsing.registry import PARSERS, parse
 
 PYTHON = "text/x-python"
 

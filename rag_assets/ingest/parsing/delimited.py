@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.blocks import heading_name, names_columns, on_a_line
 from rag_assets.ingest.parsing.media_types import TSV
 from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.outline import heading_name
-from rag_assets.ingest.parsing.tables import names_columns, on_a_line
-from rag_assets.ingest.parsing.text.decoding import decoded
-from rag_assets.ingest.parsing.text.lines import Line, split_lines
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.text import Line, decoded, split_lines
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_RECORDS = 50

@@ -1,8 +1,12 @@
-"""Markdown: the source itself is the text, so that every offset is an offset into the source.
+"""Markdown and MDX: the source itself is the text, so every offset is an offset into the source.
 
 Blocks follow CommonMark's block structure as far as headings, fences, lists, tables, comments and
 front matter need it; inline markup is not changed. Each line is read once, and no pattern can scan
 a line twice, so parsing any document takes linear time.
+
+MDX is Markdown with imported modules, and with components among paragraphs. Imports, exports,
+comments and lines that contain only tags are for programs; the text between the tags is Markdown.
+MDX has no indented code: indented text is inside a component.
 """
 
 from __future__ import annotations
@@ -10,22 +14,71 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.blocks import Outline, first_title, heading_name
+from rag_assets.ingest.parsing.media_types import MDX
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.outline import Outline, first_title, heading_name
-from rag_assets.ingest.parsing.text.decoding import decoded
-from rag_assets.ingest.parsing.text.lines import (
-    Line,
-    atx_heading,
-    fence_closes,
-    fence_opening,
-    is_indented,
-    is_list_item,
-    is_table_rule,
-    setext_level,
-    split_lines,
-)
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.text import Line, decoded, split_lines
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?![^ \t])")
+_INDENTED = re.compile(r" {0,3}\t| {4}")
+_INDENT = 3
+
+
+def atx_heading(line: str) -> tuple[int, str] | None:
+    """Return level and text of `## heading ##`; None if the line is not such a heading."""
+    found = _ATX.match(line)
+    if found is None:
+        return None
+    text = line[found.end() :].strip(" \t")
+    open_text = text.rstrip("#")
+    if open_text != text and (not open_text or open_text[-1] in " \t"):
+        text = open_text.rstrip(" \t")
+    return len(found[1]), text
+
+
+def setext_level(line: str) -> int:
+    """Return 1 for a line of `===`, 2 for `---`, else 0."""
+    text = line.strip(" \t")
+    if not text or len(line) - len(line.lstrip(" \t")) > _INDENT or text.strip(text[0]):
+        return 0
+    return {"=": 1, "-": 2}.get(text[0], 0)
+
+
+def fence_opening(line: str) -> str | None:
+    """Return the run of back-ticks or tildes if a line opens a fence; otherwise None."""
+    found = _FENCE.match(line)
+    if found is None or (found[1][0] == "`" and "`" in line[found.end() :]):
+        return None
+    return found[1]
+
+
+def fence_closes(line: str, opening: str) -> bool:
+    """Return whether a line closes the fence that is open."""
+    found = _FENCE.match(line)
+    return found is not None and found[1].startswith(opening) and not line[found.end() :].strip()
+
+
+def is_list_item(line: str) -> bool:
+    """Return whether a line starts a list item; a thematic break is not a list item."""
+    if _LIST_ITEM.match(line) is None:
+        return False
+    text = line.strip(" \t")
+    marks = text.replace(" ", "").replace("\t", "")
+    return not (len(marks) > 2 and text[0] in "-*" and not marks.strip(text[0]))  # noqa: PLR2004
+
+
+def is_indented(line: str) -> bool:
+    """Return whether a line is indented far enough for code and is not blank."""
+    return _INDENTED.match(line) is not None and bool(line.strip())
+
+
+def is_table_rule(line: str) -> bool:
+    """Return whether a line is the rule `|---|:-:|` below a table's head."""
+    return "-" in line and "|" in line and not line.strip(" \t|:-")
+
 
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
@@ -35,8 +88,9 @@ _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Parse a Markdown file; see registry.ParseFunction."""
-    return parse_markdown(decoded(data, limits))
+    """Parse a Markdown or an MDX file; see registry.ParseFunction."""
+    parser = _MdxParser if media_type == MDX else MarkdownParser
+    return parser(decoded(data, limits)).parsed()
 
 
 def parse_markdown(text: str) -> ParsedText:
@@ -239,3 +293,82 @@ def _front_title(line: str) -> str | None:
     if not separator or name.strip() != "title":
         return None
     return heading_name(value.strip().strip("\"'")) or None
+
+
+_MODULE = re.compile(
+    r"import[ \t]*(?:[\"'{*]|\w+[ \t]*(?:,|from\b))"
+    r"|export[ \t]*(?:[{*]|(?:default|const|let|var|function|async|class|type|interface)\b)"
+)
+_MDX_COMMENT = ("{/*", "*/}")
+_TAG = re.compile(r"<[^<>]*>")
+_TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
+_FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
+# A construct that is not closed within this many lines ends at the next blank line, or at once.
+_LONGEST_MODULE = 200
+_LONGEST_TAG = 50
+
+
+class _MdxParser(MarkdownParser):
+    _unclosed = False
+
+    def _next(self, line: Line) -> Block:
+        first = self._at
+        if _MODULE.match(line.text):
+            self._at = self._end_of_module()
+        elif line.text.lstrip().startswith(_MDX_COMMENT[0]):
+            self._skip_comment(_MDX_COMMENT)
+        elif end := self._end_of_tags():
+            self._at = end
+            if any(_FOR_READERS.search(tag.text) for tag in self._lines[first:end]):
+                return self._block("paragraph", first)
+        elif is_indented(line.text) and not fence_opening(line.text.lstrip()):
+            return self._paragraph()
+        else:
+            return super()._next(line)
+        return self._block("front_matter", first)
+
+    def _interrupts(self, line: Line) -> bool:
+        return super()._interrupts(line) or _is_tags(line.text)
+
+    def _end_of_module(self) -> int:
+        """Return the line after a module's statement: a blank line while no bracket is open."""
+        depth = 0
+        nearest = 0
+        lines = self._lines
+        end = min(self._at + _LONGEST_MODULE, len(lines))
+        for at in range(self._at, end):
+            if lines[at].blank:
+                if depth <= 0 or self._unclosed:
+                    return at
+                nearest = nearest or at
+            depth += sum(map(lines[at].text.count, "([{")) - sum(map(lines[at].text.count, ")]}"))
+        # Search only once: with many unclosed modules, searching each time would take long.
+        self._unclosed = True
+        return nearest or end
+
+    def _end_of_tags(self) -> int:
+        """Return the line after a run of tags that starts here; 0 if no run starts here."""
+        at = self._at
+        while at < len(self._lines) and (end := self._end_of_tag(at)):
+            at = end
+        return at if at > self._at else 0
+
+    def _end_of_tag(self, at: int) -> int:
+        """Return the line after the complete tags that start on a line; 0 if none start there."""
+        line = self._lines[at].text
+        if _is_tags(line):
+            return at + 1
+        if _TAG_BEGINS.match(line) is None or ">" in line:
+            return 0
+        for later in range(at + 1, min(at + _LONGEST_TAG, len(self._lines))):
+            text = self._lines[later].text
+            if not text.strip() or "<" in text:
+                return 0
+            if text.rstrip().endswith(">") and not text.rstrip().endswith("=>"):
+                return later + 1
+        return 0
+
+
+def _is_tags(line: str) -> bool:
+    """Return whether a line contains only tags."""
+    return _TAG_BEGINS.match(line) is not None and not _TAG.sub("", line).strip()

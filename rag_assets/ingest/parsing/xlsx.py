@@ -15,12 +15,18 @@ from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected, DocumentTooLarge
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.blocks import (
+    Piece,
+    assembled,
+    bounded,
+    clean,
+    names_columns,
+    on_a_line,
+    repeated,
+)
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.office.ooxml import Package
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
-from rag_assets.ingest.parsing.tables import names_columns, on_a_line, repeated
+from rag_assets.ingest.parsing.ooxml import Package
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -37,12 +43,6 @@ _FILLED = re.compile(
 )
 
 _Value: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
-
-
-def warm_up() -> None:
-    """Load the libraries."""
-    import python_calamine  # noqa: F401
-    from lxml import etree  # noqa: F401
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

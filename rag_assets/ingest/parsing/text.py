@@ -1,14 +1,31 @@
-"""Decode the bytes of a text document."""
+"""Texts whose decoded file is the parsed text: plain text, source code and settings.
+
+In plain text, blank lines separate paragraphs. Headings are not guessed: a line that is short,
+numbered or in capitals is just as often a list item or a line of an address.
+
+In source code, a block starts with a line that is not indented and that follows a blank line.
+Usually this is a definition with its comment, or a group of settings. The rule is the same for
+every language.
+"""
 
 from __future__ import annotations
 
-from rag_assets.common.errors import DocumentEmpty, DocumentRejected
-from rag_assets.ingest.parsing.limits import ParseLimits
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
 
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+
+_CLOSING = ")]}"
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
 """Maps the surrogates that surrogateescape creates for non-UTF-8 bytes to characters of Latin-1."""
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)?")
 _MOST_FOREIGN = 10
 """If more than one in this many characters is not UTF-8, the text is in another encoding."""
 
@@ -80,3 +97,61 @@ def _utf16(data: bytes) -> str:
             "the document is not text: NUL character, although its byte order mark says UTF-16"
         )
     return text
+
+
+class Line(NamedTuple):
+    """A line without its line break; start and end are character offsets of its text."""
+
+    start: int
+    end: int
+    text: str
+    blank: bool
+
+
+def split_lines(text: str) -> Iterator[Line]:
+    r"""Split at \n, \r\n and \r, as Markdown does, and nowhere else."""
+    at = 0
+    while at < len(text):
+        found = _LINE.match(text, at)
+        if found is None:  # pragma: no cover - the pattern matches anything
+            return
+        yield Line(at, found.end(1), found[1], not found[1].strip())
+        at = found.end()
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Parse plain text, source code or settings; see registry.ParseFunction."""
+    if media_type not in SOURCE_CODE:
+        text = decoded(data, limits)
+        return ParsedText(text=text, blocks=tuple(paragraphs(text)))
+    text, replaced = decoded_source(data, limits)
+    notes = (f"{replaced:,} bytes that are not UTF-8 were read as Latin-1",) if replaced else ()
+    return ParsedText(text=text, blocks=tuple(_code_blocks(text)), notes=notes)
+
+
+def paragraphs(text: str) -> Iterator[Block]:
+    """Yield the runs of lines between blank lines."""
+    for blank, lines in groupby(split_lines(text), key=lambda line: line.blank):
+        if not blank:
+            first, *others = lines
+            yield Block("paragraph", first.start, (others or [first])[-1].end)
+
+
+def _code_blocks(text: str) -> Iterator[Block]:
+    first: Line | None = None
+    last: Line | None = None
+    after_blank = False
+    for line in split_lines(text):
+        if not line.blank:
+            if first is not None and last is not None and after_blank and _begins(line.text):
+                yield Block("code", first.start, last.end)
+                first = None
+            first = first or line
+            last = line
+        after_blank = line.blank
+    if first is not None and last is not None:
+        yield Block("code", first.start, last.end)
+
+
+def _begins(line: str) -> bool:
+    return not line[0].isspace() and line[0] not in _CLOSING

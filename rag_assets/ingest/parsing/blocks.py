@@ -1,0 +1,175 @@
+"""Build a text and its blocks from pieces: headings and their paths, titles, rows of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_assets.ingest.parsing.model import Block, BlockKind
+from rag_assets.ingest.parsing.options import ParseLimits
+
+_LONGEST_NAME = 300
+
+
+class Outline:
+    """The headings so far, in order, and the path of the next block."""
+
+    def __init__(self) -> None:
+        self._path: list[tuple[int, str]] = []
+        self._names: tuple[str, ...] = ()
+
+    def enter(self, level: int, name: str) -> tuple[str, ...]:
+        """Start a heading of this level; return its path, which ends with its own name."""
+        self._path = [(above, title) for above, title in self._path if above < level]
+        self._path.append((level, name))
+        # All blocks below a heading share one tuple, since a long document has many blocks.
+        self._names = tuple(title for _, title in self._path)
+        return self._names
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Return the headings above the next block, outermost first."""
+        return self._names
+
+
+def heading_name(text: str) -> str:
+    """Return a heading's text on one line, cut to a reasonable length.
+
+    The name is repeated in the path of every block below it, so it must be short.
+    """
+    name = " ".join(text[: 8 * _LONGEST_NAME].split())
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def first_title(blocks: Iterable[Block]) -> str | None:
+    """Return the first heading of the first level or, without one, the first heading."""
+    named = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
+    first = next((block for block in named if block.level == 1), named[0] if named else None)
+    return first.heading_path[-1] if first else None
+
+
+_SHORTEST_TITLE = 3
+_NO_TITLE = re.compile(
+    r"untitled|no title|\(anonymous\)|unspecified|document ?\d*$|slide \d+$|microsoft \w+ -"
+    r"|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|fm|ps|odt|html?|md|rtf|txt)$"
+    r"|\S*[/\\_]\S*$|[^A-Za-z\u00c0-\uffff]*$",
+    re.IGNORECASE,
+)
+
+
+def sensible_title(title: str) -> str | None:
+    """Return the title from a document's properties, unless a program generated it."""
+    name = heading_name(title.replace("\0", ""))
+    return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
+
+
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_LEAST_COLUMNS = 2
+_LONGEST_REPEATED = 300
+
+
+def on_a_line(cells: Sequence[str]) -> str:
+    """Return `a | b |  | d`: empty cells keep columns aligned, trailing empty cells are cut off."""
+    return " | ".join(cells).rstrip(" |")
+
+
+def repeated(cell: str) -> str:
+    """Return the text to repeat in the rows below for a cell that spans several rows.
+
+    A long text is not repeated, because a small file could otherwise produce a text of any length.
+    """
+    return cell if len(cell) <= _LONGEST_REPEATED else ""
+
+
+def names_columns(record: Sequence[str], columns: int) -> bool:
+    """Return whether a table's first record names its columns.
+
+    It does if its cells are words or years (numbers, dates and amounts are data), if all of them
+    are different, and if at most one in three columns is empty. If all records of a table of two or
+    more columns are like that, the first is also assumed to be a header, since most such tables
+    have one.
+
+    Args:
+        record: the first record, as texts.
+        columns: the number of columns.
+    """
+    filled = [cell for cell in record if cell]
+    return (
+        len(filled) >= max(_LEAST_COLUMNS, columns - columns // 3)
+        and len(set(filled)) == len(filled)
+        and all(_is_name(cell) for cell in filled)
+        and any(not _YEAR.fullmatch(cell) for cell in filled)
+    )
+
+
+def _is_name(cell: str) -> bool:
+    letters = sum(map(str.isalpha, cell))
+    return cell[0].isalpha() or 2 * letters > len(cell) or _YEAR.fullmatch(cell) is not None
+
+
+DEEPEST_LEVEL = 6
+_BLANK_LINE = "\n\n"
+# Control characters, invisible marks, and the characters that pdfium puts for hyphens at line ends.
+_UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A block without its offsets in the text; see model.Block."""
+
+    kind: BlockKind
+    text: str
+    level: int = 0
+    page: int | None = None
+    slide: int | None = None
+    sheet: str | None = None
+    row: int | None = None
+    block_id: str | None = None
+
+
+def clean(text: str) -> str:
+    """Remove control characters, soft hyphens and other invisible characters, and outer blanks."""
+    return _UNWANTED.sub("", text).strip()
+
+
+def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
+    """Yield the pieces that contain text, within the limits.
+
+    Raises:
+        DocumentRejected: the pieces exceed the limits.
+    """
+    characters = 0
+    for piece in pieces:
+        if piece.text:
+            characters += len(piece.text) + len(_BLANK_LINE)
+            limits.check_characters(characters)
+            yield piece
+
+
+def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
+    """Join pieces by blank lines, and rows by line ends; return the text and its blocks."""
+    texts: list[str] = []
+    blocks: list[Block] = []
+    outline = Outline()
+    at = 0
+    before: Piece | None = None
+    for piece in pieces:
+        if before is not None:
+            gap = "\n" if before.kind == piece.kind == "row" else _BLANK_LINE
+            texts.append(gap)
+            at += len(gap)
+        before = piece
+        heading = piece.kind == "heading"
+        path = outline.enter(piece.level, heading_name(piece.text)) if heading else outline.path
+        end = at + len(piece.text)
+        blocks.append(
+            Block(
+                piece.kind, at, end, path, piece.level,
+                page=piece.page, slide=piece.slide, sheet=piece.sheet, row=piece.row,
+                block_id=piece.block_id,
+            )
+        )  # fmt: skip
+        texts.append(piece.text)
+        at = end
+    return "".join(texts), tuple(blocks)

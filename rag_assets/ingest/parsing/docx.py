@@ -1,0 +1,505 @@
+"""DOCX: headings, paragraphs, lists, tables, notes and text boxes, in the order of the text.
+
+The XML itself is parsed, without a library for Word documents
+(docs/decisions/10-document-types-and-readers.md). Headers, footers, comments, tables of contents,
+deleted and hidden text are left out. Page numbers are unknown, because only a program that lays out
+the document can determine them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_assets.common.errors import DocumentEmpty
+from rag_assets.ingest.parsing.blocks import (
+    DEEPEST_LEVEL,
+    Piece,
+    assembled,
+    bounded,
+    clean,
+    first_title,
+    heading_name,
+    on_a_line,
+    repeated,
+)
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.ooxml import Package
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+
+TEXT_BOX = f"{W}txbxContent"
+LEFT_OUT = frozenset(
+    {f"{W}{name}" for name in ("del", "moveFrom", "delText", "instrText", "pPr", "rPr", "rt")}
+    | {f"{_MC}Fallback"}
+)
+_RUN, _PROPERTIES, _HIDDEN = f"{W}r", f"{W}rPr", f"{W}vanish"
+_TEXTS = frozenset({f"{W}t", f"{_M}t"})
+_SYMBOL = f"{W}sym"
+_CHARACTERS = {
+    f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-",
+}  # fmt: skip
+_NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
+# The range between these two holds characters of symbol fonts, which have no meaning elsewhere.
+_SYMBOLS = (range(0x20, 0xD800), range(0xF900, 0x10000))
+
+
+@dataclass(slots=True)
+class Inline:
+    """The content of a paragraph.
+
+    Attributes:
+        texts: parts of the paragraph's text, in order.
+        notes: for each note that the paragraph refers to, its kind, its id and the index of its
+            reference in `texts`.
+        boxes: text boxes that are anchored in the paragraph.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str, int]] = field(default_factory=list)
+    boxes: list[_Element] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """Return the whole text, with the author's line breaks."""
+        return "".join(self.texts)
+
+
+def inline(paragraph: _Element) -> Inline:
+    """Read the content of a paragraph."""
+    found = Inline()
+    _collect(paragraph, found)
+    return found
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with every run of white space replaced by one space."""
+    return " ".join(text.split())
+
+
+def _collect(node: _Element, found: Inline) -> None:
+    for child in node:
+        tag = child.tag
+        if tag in _TEXTS:
+            found.texts.append(child.text or "")
+        elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child)):
+            continue
+        elif tag in _CHARACTERS:
+            found.texts.append(_CHARACTERS[tag])
+        elif tag == _SYMBOL:
+            found.texts.append(_symbol(child.get(f"{W}char", "")))
+        elif tag in _NOTES:
+            found.notes.append((_NOTES[tag], child.get(f"{W}id", ""), len(found.texts)))
+            found.texts.append("")
+        elif tag == TEXT_BOX:
+            found.boxes.append(child)
+        else:
+            _collect(child, found)
+
+
+def _is_hidden(run: _Element) -> bool:
+    if not len(run) or run[0].tag != _PROPERTIES:
+        return False
+    hidden = run[0].find(_HIDDEN)
+    return hidden is not None and hidden.get(f"{W}val") not in {"0", "false", "off"}
+
+
+def _symbol(code: str) -> str:
+    try:
+        number = int(code, 16)
+    except ValueError:
+        return ""
+    return chr(number) if any(number in known for known in _SYMBOLS) else ""
+
+
+_LONGEST_CHAIN = 20
+_BODY_TEXT = 9  # the outline level of body text
+_LONGEST_MARKER = 40
+_MOST_AS_LETTERS = 26 * 4
+_MOST_AS_ROMAN = 3_999
+_PLACE = re.compile(r"%([1-9])")
+# The names of built-in styles are English, whatever the language of the document.
+_HEADING = re.compile(r"heading ([1-9])$")
+_CODE = re.compile(r"\b(?:code|preformatted|listing|macro)\b")
+_CONTENTS = re.compile(r"(?:toc [1-9]|table of figures)$")
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
+    (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+
+
+class ListPlace(NamedTuple):
+    """The list and the depth (from 0) of an item; list 0 means no list."""
+
+    number: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The properties of a paragraph style that are needed here, including inherited ones.
+
+    Attributes:
+        name: name of the style, in lower case.
+        level: level of the heading, else 0.
+        place: the list that paragraphs of this style are items of.
+        is_code: whether the style is for source code.
+    """
+
+    name: str = ""
+    level: int = 0
+    place: ListPlace | None = None
+    is_code: bool = False
+
+    @property
+    def is_title(self) -> bool:
+        """Return whether the style is for the document's title."""
+        return self.name == "title"
+
+    @property
+    def is_contents(self) -> bool:
+        """Return whether the style is for a line of a table of contents."""
+        return _CONTENTS.match(self.name) is not None
+
+
+class Styles:
+    """The paragraph styles of a document; empty if the document has no part with styles."""
+
+    def __init__(self, root: _Element | None) -> None:
+        found = [] if root is None else root.iter(f"{W}style")
+        self._elements = {element.get(f"{W}styleId", ""): element for element in found}
+        self._known: dict[str, Style] = {}
+
+    def of(self, style_id: str) -> Style:
+        """Return the style with this id; a style without properties if there is none."""
+        if style_id not in self._known:
+            self._known[style_id] = self._resolve_style(style_id)
+        return self._known[style_id]
+
+    def _resolve_style(self, style_id: str) -> Style:
+        names: list[str] = []
+        levels: list[int] = []
+        places: list[ListPlace] = []
+        for _ in range(_LONGEST_CHAIN):
+            element = self._elements.get(style_id)
+            if element is None:
+                break
+            names.append(_value(element.find(f"{W}name")).lower())
+            properties = element.find(f"{W}pPr")
+            levels += _levels(names[-1], properties)
+            places += filter(None, [list_place(properties)])
+            style_id = _value(element.find(f"{W}basedOn"))
+        return Style(
+            names[0] if names else "",
+            levels[0] if levels else 0,
+            places[0] if places else None,
+            any(map(_CODE.search, names)),
+        )
+
+
+def _levels(name: str, properties: _Element | None) -> list[int]:
+    """Return the heading level that a style itself sets, 0 for body text; empty if it sets none."""
+    if found := _HEADING.match(name):
+        return [min(int(found[1]), DEEPEST_LEVEL)]
+    if name == "title":
+        return [1]
+    level = outline_level(properties)
+    return [] if level is None else [level]
+
+
+def outline_level(properties: _Element | None) -> int | None:
+    """Return the heading level in a paragraph's properties: 0 for body text, None if unset."""
+    element = properties.find(f"{W}outlineLvl") if properties is not None else None
+    if element is None:
+        return None
+    level = _integer(element, _BODY_TEXT)
+    return 0 if level >= _BODY_TEXT else min(level + 1, DEEPEST_LEVEL)
+
+
+def list_place(properties: _Element | None) -> ListPlace | None:
+    """Return the list that a paragraph's properties refer to, if any."""
+    numbered = properties.find(f"{W}numPr") if properties is not None else None
+    if numbered is None:
+        return None
+    depth = _integer(numbered.find(f"{W}ilvl"), 0)
+    return ListPlace(_integer(numbered.find(f"{W}numId"), 0), max(0, min(depth, 8)))
+
+
+class Numbering:
+    """Counts the items of a document's lists; items must be requested in document order."""
+
+    def __init__(self, root: _Element | None) -> None:
+        self._levels: dict[tuple[int, int], _Element] = {}
+        self._lists: dict[int, int] = {}
+        self._restarts: dict[int, dict[int, int]] = {}
+        self._counts: dict[int, dict[int, int]] = {}
+        if root is not None:
+            self._read(root)
+
+    def _read(self, root: _Element) -> None:
+        for kind in root.iter(f"{W}abstractNum"):
+            number = _integer(kind, 0, "abstractNumId")
+            for level in kind.iter(f"{W}lvl"):
+                self._levels[number, _integer(level, 0, "ilvl")] = level
+        for instance in root.iter(f"{W}num"):
+            number = _integer(instance, 0, "numId")
+            self._lists[number] = _integer(instance.find(f"{W}abstractNumId"), 0)
+            self._restarts[number] = {
+                _integer(override, 0, "ilvl"): _integer(start, 1)
+                for override in instance.iter(f"{W}lvlOverride")
+                if (start := override.find(f"{W}startOverride")) is not None
+            }
+
+    def marker(self, place: ListPlace) -> str:
+        """Count a list's next item; return the number printed before it, or "-" for a bullet."""
+        kind = self._lists.get(place.number, -1)
+        level = self._levels.get((kind, place.depth))
+        if level is None or self._format(kind, place.depth) == "bullet":
+            return "-"
+        if self._format(kind, place.depth) == "none":
+            return ""
+        self._count(kind, place)
+        pattern = _value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
+        return _PLACE.sub(lambda found: self._format_marker(kind, int(found[1]) - 1), pattern)
+
+    def _count(self, kind: int, place: ListPlace) -> None:
+        counts = self._counts.setdefault(kind, {})
+        restart = self._restarts.get(place.number, {}).pop(place.depth, None)
+        before = restart - 1 if restart is not None else counts.get(place.depth)
+        counts[place.depth] = self._start(kind, place.depth) if before is None else before + 1
+        for deeper in range(place.depth + 1, 10):
+            counts.pop(deeper, None)
+
+    def _format_marker(self, kind: int, depth: int) -> str:
+        count = self._counts.get(kind, {}).get(depth)
+        shown = self._start(kind, depth) if count is None else count
+        return _format_number(shown, self._format(kind, depth))
+
+    def _start(self, kind: int, depth: int) -> int:
+        level = self._levels.get((kind, depth))
+        return _integer(level.find(f"{W}start"), 1) if level is not None else 1
+
+    def _format(self, kind: int, depth: int) -> str:
+        level = self._levels.get((kind, depth))
+        return _value(level.find(f"{W}numFmt")) if level is not None else ""
+
+
+def _format_number(count: int, style: str) -> str:
+    shown = str(count)
+    if style.endswith("Letter") and 0 < count <= _MOST_AS_LETTERS:
+        shown = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
+    elif style.endswith("Roman") and 0 < count <= _MOST_AS_ROMAN:
+        shown = _format_roman(count)
+    return shown.upper() if style.startswith("upper") else shown
+
+
+def _format_roman(count: int) -> str:
+    text = ""
+    for value, letters in _ROMAN:
+        text += letters * (count // value)
+        count %= value
+    return text
+
+
+def _value(element: _Element | None) -> str:
+    return element.get(f"{W}val", "") if element is not None else ""
+
+
+def _integer(element: _Element | None, default: int, attribute: str = "val") -> int:
+    try:
+        return int(element.get(f"{W}{attribute}", "")[:9]) if element is not None else default
+    except ValueError:
+        return default
+
+
+_PARAGRAPH, _TABLE, _ROW, _CELL = (f"{W}{name}" for name in ("p", "tbl", "tr", "tc"))
+_MOST_COLUMNS = 1_000
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read a Word document; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: the document is encrypted, damaged, too long, or has no text.
+    """
+    reader = _Reader(Package(data, options, limits))
+    pieces = list(bounded(_whole_runs(reader.pieces()), limits))
+    if not pieces:
+        raise DocumentEmpty("the document contains no text")
+    text, blocks = assembled(pieces)
+    title = reader.title or reader.package.title() or first_title(blocks)
+    return ParsedText(text, blocks, title, has_lines=False)
+
+
+def _whole_runs(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Join consecutive list items into one list, and consecutive lines of code into one block."""
+    for kind, group in groupby(pieces, key=lambda piece: piece.kind):
+        if kind in {"list", "code"}:
+            yield Piece(kind, "\n".join(piece.text for piece in group))
+        else:
+            yield from group
+
+
+class _Reader:
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.title: str | None = None
+        self._styles = Styles(package.relative(package.main, "styles"))
+        self._numbering = Numbering(package.relative(package.main, "numbering"))
+        self._notes = {
+            (kind, note.get(f"{W}id", "")): note
+            for kind in ("footnote", "endnote")
+            if (root := package.relative(package.main, f"{kind}s")) is not None
+            for note in root.iter(f"{W}{kind}")
+        }
+        self._noted = 0
+        self._due: list[Piece] = []
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield all blocks; the notes of a section follow at the end of the section."""
+        body = self.package.main_xml().find(f"{W}body")
+        if body is not None:
+            yield from self._blocks(body)
+        yield from self._due_notes()
+
+    def _blocks(self, container: _Element) -> Iterator[Piece]:
+        for child in container:
+            if child.tag == _PARAGRAPH:
+                yield from self._paragraph(child)
+            elif child.tag == _TABLE:
+                yield from self._table(child)
+            elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
+                yield from self._blocks(child)
+
+    def _paragraph(self, paragraph: _Element) -> Iterator[Piece]:
+        properties = paragraph.find(f"{W}pPr")
+        style = self._style(properties)
+        if style.is_contents:
+            return
+        level = outline_level(properties)
+        level = style.level if level is None else level
+        if level:
+            yield from self._due_notes()
+        found = inline(paragraph)
+        text = self._with_notes(found)
+        if text.strip():
+            marker = self._marker(properties, style)
+            yield self._piece(text, level, marker, style)
+        for box in found.boxes:
+            yield from self._blocks(box)
+
+    def _piece(self, text: str, level: int, marker: tuple[str, int] | None, style: Style) -> Piece:
+        if level:
+            number = f"{marker[0]} " if marker and marker[0] not in {"", "-"} else ""
+            name = clean(number + on_one_line(text))
+            if style.is_title and self.title is None:
+                self.title = heading_name(name)
+            return Piece("heading", name, level)
+        if style.is_code:
+            return Piece("code", clean(text))
+        if marker is not None:
+            indent = "  " * marker[1]
+            item = clean(text).replace("\n", f"\n{indent}  ")
+            return Piece("list", f"{indent}{marker[0]} {item}" if marker[0] else f"{indent}{item}")
+        return Piece("paragraph", clean(text.replace("\t", " ")))
+
+    def _style(self, properties: _Element | None) -> Style:
+        named = properties.find(f"{W}pStyle") if properties is not None else None
+        return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
+
+    def _marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
+        """Return an item's marker and its depth; None if the paragraph is not an item."""
+        place = list_place(properties) or style.place
+        if place is None or place.number == 0:
+            return None
+        return self._numbering.marker(place), place.depth
+
+    def _table(self, table: _Element) -> Iterator[Piece]:
+        rows = [list(_cells(row)) for row in _parts(table, _ROW) if not _is_deleted(row)]
+        if len(rows) == 1 and len(rows[0]) == 1:  # such a table is a frame around text
+            yield from self._blocks(rows[0][0])
+            return
+        yield Piece("table", "\n".join(self._lines(rows)))
+
+    def _lines(self, rows: list[list[_Element]]) -> Iterator[str]:
+        """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
+        above: dict[int, str] = {}
+        for row in rows:
+            column = 0
+            shown: list[str] = []
+            for cell in row:
+                span, continues = _merging(cell)
+                shown.append(above.get(column, "") if continues else self._cell(cell))
+                above[column] = repeated(shown[-1])
+                column += span
+            if any(shown):
+                yield on_a_line(shown)
+
+    def _cell(self, cell: _Element) -> str:
+        texts: list[str] = []
+        for child in cell:
+            if child.tag == _PARAGRAPH:
+                found = inline(child)
+                texts.append(self._with_notes(found))
+                texts += map(self._cell, found.boxes)
+            elif child.tag == _TABLE:
+                rows = [list(_cells(row)) for row in _parts(child, _ROW)]
+                texts += (f"{line};" for line in self._lines(rows))
+            elif child.tag not in LEFT_OUT:
+                texts.append(self._cell(child))
+        return clean(on_one_line(" ".join(texts)))
+
+    def _with_notes(self, found: Inline) -> str:
+        """Return the text with numbers in place of note references; notes follow the section."""
+        for kind, note_id, at in found.notes:
+            # Each note is shown once, however often it is referenced.
+            note = self._notes.pop((kind, note_id), None)
+            paragraphs = () if note is None else note.iter(_PARAGRAPH)
+            if text := on_one_line(" ".join(inline(p).text for p in paragraphs)):
+                self._noted += 1
+                found.texts[at] = f"[{self._noted}]"
+                self._due.append(Piece("paragraph", clean(f"[{self._noted}] {text}")))
+        return found.text
+
+    def _due_notes(self) -> Iterator[Piece]:
+        yield from self._due
+        self._due.clear()
+
+
+def _parts(node: _Element, tag: str) -> Iterator[_Element]:
+    """Yield the rows of a table or the cells of a row, including those in content controls."""
+    for child in node:
+        if child.tag == tag:
+            yield child
+        elif child.tag not in LEFT_OUT and child.tag not in {_PARAGRAPH, _TABLE}:
+            yield from _parts(child, tag)
+
+
+def _cells(row: _Element) -> Iterator[_Element]:
+    return _parts(row, _CELL)
+
+
+def _is_deleted(row: _Element) -> bool:
+    properties = row.find(f"{W}trPr")
+    return properties is not None and properties.find(f"{W}del") is not None
+
+
+def _merging(cell: _Element) -> tuple[int, bool]:
+    """Return how many columns a cell spans, and whether it continues the cell above."""
+    properties = cell.find(f"{W}tcPr")
+    if properties is None:
+        return 1, False
+    span, merge = properties.find(f"{W}gridSpan"), properties.find(f"{W}vMerge")
+    columns = span.get(f"{W}val", "1")[:4] if span is not None else "1"
+    continues = merge is not None and merge.get(f"{W}val", "continue") == "continue"
+    return (min(int(columns), _MOST_COLUMNS) if columns.isdecimal() else 1), continues

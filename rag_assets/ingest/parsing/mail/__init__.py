@@ -1,1 +1,0 @@
-"""Mail and its attachments."""

@@ -1,1 +1,0 @@
-"""DOCX, PPTX and XLSX, read from their own XML."""

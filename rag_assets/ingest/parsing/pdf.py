@@ -1,0 +1,468 @@
+"""PDF: blocks from liteparse, outline and title from pdfium, scanned pages by OCR if it is on.
+
+The text consists of the blocks, joined by blank lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
+from rag_assets.ingest.parsing.blocks import (
+    DEEPEST_LEVEL,
+    Piece,
+    assembled,
+    bounded,
+    clean,
+    first_title,
+    heading_name,
+    sensible_title,
+)
+from rag_assets.ingest.parsing.detection import PDF_MARK
+from rag_assets.ingest.parsing.model import BlockKind, ParsedText
+from rag_assets.ingest.parsing.ocr import MOST_PIXELS, OcrTime, Pixels, TextReader, more_seconds_for
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+
+if TYPE_CHECKING:
+    from liteparse import LayoutBlock, LiteParse, ParsedPage
+    from pypdfium2 import PdfDocument, PdfPage
+
+
+_TAIL_BYTES = 4_096
+_NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
+SCANTY = 60
+"""Maximum number of characters on a scanned page, since scanner apps stamp a line on each page."""
+_MOST_OBJECTS = 500
+
+
+class PdfFile:
+    """An opened PDF.
+
+    Args:
+        data: the document; bytes before the PDF mark are left out.
+        passwords: passwords that are tried in order if it is encrypted.
+
+    Attributes:
+        data: the document from the PDF mark on.
+        password: the password that opened the document, if it needed one.
+        document: the document opened by pdfium.
+
+    Raises:
+        DocumentRejected: the PDF is encrypted, truncated or damaged.
+    """
+
+    def __init__(self, data: bytes, passwords: Iterable[str] = ()) -> None:
+        self.data = data[data.find(PDF_MARK) :]
+        tail = self.data[-_TAIL_BYTES:]
+        if b"%%EOF" not in tail and b"startxref" not in tail:
+            # Without this check, pdfium would silently open only the remaining pages.
+            raise DocumentRejected(
+                "the PDF is truncated: its end is missing", hint="copy the file again"
+            )
+        self.document, self.password = _open_pdf(self.data, tuple(passwords))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.document.close()
+
+    def __len__(self) -> int:
+        """Return the number of pages."""
+        return len(self.document)
+
+    @property
+    def title(self) -> str:
+        """Return the title in the properties; "" if it is missing or cannot be decoded."""
+        try:
+            return str(self.document.get_metadata_value("Title"))
+        except UnicodeDecodeError:
+            return ""
+
+    @contextmanager
+    def page(self, number: int) -> Iterator[PdfPage]:
+        """Yield one page, counted from 1.
+
+        Raises:
+            PdfiumError: the page cannot be read.
+        """
+        page = self.document[number - 1]
+        try:
+            yield page
+        finally:
+            page.close()
+
+    def is_picture(self, number: int) -> bool:
+        """Return whether a page has graphics and little text, so it was scanned or drawn."""
+        from pypdfium2 import PdfiumError
+        from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+        try:
+            with self.page(number) as page:
+                text = page.get_textpage()
+                characters = text.count_chars()
+                text.close()
+                if characters > SCANTY:
+                    return False
+                objects = islice(page.get_objects(), _MOST_OBJECTS)
+                kinds = {drawn.type for drawn in objects}
+        except PdfiumError:
+            return False
+        return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
+
+
+def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
+    """Return the error that rejects a PDF without any text."""
+    if ocr:
+        return DocumentScanned(f"no text was found, not even by OCR ({pages:,} pages)")
+    return DocumentScanned(
+        f"the PDF has no text: scanned pages need OCR (pages without text: {pages:,})",
+        hint="set parser.ocr: true for the tenant",
+    )
+
+
+def _open_pdf(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
+    import pypdfium2 as pdfium
+
+    for password in (None, *passwords):
+        try:
+            return pdfium.PdfDocument(data, password=password), password
+        except pdfium.PdfiumError as error:
+            if getattr(error, "err_code", None) != _NEEDS_PASSWORD:
+                raise DocumentRejected("the PDF is damaged and cannot be read") from None
+    tried = ", and none of parser.passwords opens it" if passwords else " and needs a password"
+    raise DocumentEncrypted(
+        f"the document is encrypted{tried}",
+        hint="add its password to parser.passwords, or store a copy without a password",
+    )
+
+
+_DOTS_PER_INCH = 200
+_POINTS_PER_INCH = 72
+
+
+def pixels_of(page: PdfPage) -> Pixels:
+    """Return a page in shades of grey, at 200 dots per inch for pages up to A2."""
+    picture = page.render(scale=_scale(*page.get_size()), grayscale=True)
+    try:
+        return Pixels(bytes(picture.buffer), picture.width, picture.height, picture.stride)
+    finally:
+        picture.close()
+
+
+def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+    """Return the seconds that OCR of scanned pages adds to a document's limit.
+
+    Raises:
+        DocumentRejected: the PDF cannot be opened, or has too many pages.
+    """
+    if not options.ocr:
+        return 0.0
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
+    return more_seconds_for(min(scanned, limits.ocr_pages), limits)
+
+
+def _scale(width: float, height: float) -> float:
+    """Return the pixels per point for a page whose size is given in points."""
+    wanted = _DOTS_PER_INCH / _POINTS_PER_INCH
+    pixels = width * height * wanted**2
+    return wanted if pixels <= MOST_PIXELS else wanted * (MOST_PIXELS / pixels) ** 0.5
+
+
+_MOST_BOOKMARKS = 20_000
+_NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
+_NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
+
+
+class Bookmarks:
+    """The outline of a PDF: the headings of each page and their levels."""
+
+    def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
+        self._levels: dict[tuple[int, str], int] = {}
+        for page, title, level in entries:
+            for form in _forms(title):
+                self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
+
+    def level(self, page: int, text: str) -> int:
+        """Return the level of a text on a page; 0 if it is not a heading.
+
+        A bookmark may point just before a page break while its heading follows the break.
+        """
+        if not self._levels:
+            return 0
+        forms = _forms(heading_name(text))
+        at = (page, page - 1)
+        return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
+
+
+def bookmarks_of(file: PdfFile) -> Bookmarks:
+    """Return the outline of a PDF; an endless outline is cut off."""
+    return Bookmarks(_bookmark_entries(file.document))
+
+
+def _bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
+    """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
+    for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
+        destination = bookmark.get_dest()
+        page = destination.get_index() if destination else None
+        if page is not None:
+            with suppress(UnicodeDecodeError):  # a lone surrogate, which matches no heading
+                yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
+
+
+def _forms(title: str) -> tuple[str, ...]:
+    """Return normal forms of a title: without case and punctuation, with and without numbers."""
+    words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
+    forms = [words]
+    if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:
+        forms.append(bare)
+    return tuple(form for form in forms if form)
+
+
+# Asterisks of the page itself are escaped, so an unescaped asterisk marks emphasis and is removed.
+_MARKUP = re.compile(r"\\([!-/:-@\[-`{-~])|\*{1,3}")
+
+
+def plain(markdown: str) -> str:
+    """Remove emphasis and escapes from a block's Markdown."""
+    if "\\" not in markdown and "*" not in markdown:
+        return markdown
+    return _MARKUP.sub(lambda found: found[1] or "", markdown)
+
+
+_BATCH_PAGES = 32
+_LEAST_KEPT = 0.6
+_KINDS: Mapping[str, BlockKind] = {
+    "heading": "heading",
+    "paragraph": "paragraph",
+    "list_item": "list",
+    "table": "table",
+    "code": "code",
+    "grid_fallback": "code",
+}
+
+
+@cache
+def warm_up() -> None:
+    """Load the libraries, and make pdfium reserve its gigabyte of address space once.
+
+    This is called before limits are set, so that the limits apply to the document alone.
+    """
+    from liteparse import LiteParse, ParseError
+
+    with suppress(ParseError):
+        LiteParse(ocr_enabled=False, num_workers=1, quiet=True).parse(b"%PDF-")
+
+
+class PageLayout:
+    """Lays out the pages of one PDF.
+
+    Args:
+        file: the PDF.
+        options: the tenant's options.
+        limits: limits for the document.
+    """
+
+    def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
+        self._file = file
+        self._options = options
+        self._limits = limits
+
+    def pages(self) -> Iterator[tuple[int, list[Piece]]]:
+        """Yield the number of each readable page, counted from 1, and its pieces.
+
+        Raises:
+            DocumentRejected: the PDF is damaged, and not just single pages.
+        """
+        from liteparse import ParseError
+
+        parser = self._parser(keep_headers_footers=self._options.keep_headers_footers)
+        try:
+            for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
+                stripped = [page.page_num for page in batch.result.pages if _lost_text(page)]
+                whole = self._whole_pages(stripped)
+                for page in batch.result.pages:
+                    yield page.page_num, list(_pieces_of_page(whole.get(page.page_num, page)))
+        except ParseError:
+            # The library's message may quote the document.
+            raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
+
+    def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
+        """Return pages with their headers and footers; used for pages with little other text."""
+        if not numbers:
+            return {}
+        target = ",".join(map(str, numbers))
+        parser = self._parser(keep_headers_footers=True, target_pages=target)
+        return {page.page_num: page for page in parser.parse(self._file.data).pages}
+
+    def _parser(self, *, keep_headers_footers: bool, target_pages: str | None = None) -> LiteParse:
+        from liteparse import LiteParse
+
+        return LiteParse(
+            ocr_enabled=False,
+            output_format="markdown",
+            image_mode="off",
+            extract_links=False,
+            extract_blocks=True,
+            keep_headers_footers=keep_headers_footers,
+            target_pages=target_pages,
+            max_pages=self._limits.pages,
+            continue_on_page_error=True,
+            password=self._file.password,
+            num_workers=1,
+            quiet=True,
+        )
+
+
+def _pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
+    for block in page.blocks or []:
+        kind = _KINDS.get(block.kind)
+        text = clean(_text_of(block)) if kind else ""
+        if kind is not None and text:
+            level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
+            yield Piece(kind, text, level, page.page_num)
+
+
+def _lost_text(page: ParsedPage) -> bool:
+    """Return whether most of a page was taken for headers, as in forms and slides that repeat."""
+    kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
+    return kept < _LEAST_KEPT * _visible(page.text)
+
+
+def _visible(text: str) -> int:
+    return sum(map(len, text.split()))
+
+
+def _text_of(block: LayoutBlock) -> str:
+    if block.kind == "table":
+        rows = [*([block.header] if block.header else []), *(block.rows or [])]
+        return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
+    if block.lines:
+        return "\n".join(block.lines)
+    # Only running text is Markdown; headings and cells are plain text.
+    text = block.text or "" if block.kind == "heading" else plain(block.text or "")
+    return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Extract the text of a PDF block by block; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
+    """
+    with PdfFile(data, options.passwords) as file:
+        limits.check_pages(len(file))
+        reading = _Reading(file, options, limits)
+        pieces = list(bounded(reading.pieces(), limits))
+        if not pieces:
+            raise reading.no_text()
+        text, blocks = assembled(_with_outline(pieces, bookmarks_of(file)))
+        given = sensible_title(file.title)
+        return ParsedText(
+            text,
+            blocks,
+            title=given or _title_page(pieces) or first_title(blocks),
+            pages=len(file),
+            ocr_pages=reading.ocr_pages,
+            has_lines=False,
+            notes=reading.notes(),
+        )
+
+
+class _Reading:
+    """One pass over the pages; it counts readable pages, pictures and pages read by OCR."""
+
+    def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
+        self._file = file
+        self._options = options
+        self._limits = limits
+        self._layout = PageLayout(file, options, limits)
+        self._readable = 0
+        self._pictures = 0
+        self._time = OcrTime(limits)
+
+    def pieces(self) -> Iterator[Piece]:
+        with ExitStack() as stack:
+            reader: TextReader | None = None
+            for number, pieces in self._layout.pages():
+                self._readable += 1
+                if _scanty(pieces) and self._file.is_picture(number):
+                    self._pictures += 1
+                    if self._options.ocr:
+                        reader = reader or stack.enter_context(
+                            TextReader(self._options.ocr_languages, self._options.ocr_data)
+                        )
+                        yield from self._read(reader, number) or pieces
+                        continue
+                yield from pieces
+
+    @property
+    def ocr_pages(self) -> int:
+        """Return the number of pages that were read by OCR."""
+        return self._time.read
+
+    def no_text(self) -> DocumentRejected:
+        """Return the error that states why no text was found."""
+        self._time.require_any()
+        if not self._readable:
+            return DocumentRejected("the PDF is damaged: none of its pages can be read")
+        return no_text(len(self._file), ocr=self._options.ocr)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return notes about parts of the document that were not read."""
+        pages = len(self._file)
+        facts = []
+        if unreadable := pages - self._readable:
+            facts.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
+        if self._pictures and not self._options.ocr:
+            facts.append(
+                f"{self._pictures:,} of {pages:,} pages are pictures without text, OCR is off"
+            )
+        return (*facts, *self._time.notes(pages))
+
+    def _read(self, reader: TextReader, number: int) -> list[Piece]:
+        def paragraphs() -> Iterator[str]:
+            with self._file.page(number) as page:
+                pixels = pixels_of(page)
+            return reader.paragraphs(pixels)
+
+        return [Piece("paragraph", text, page=number) for text in self._time.paragraphs(paragraphs)]
+
+
+def _scanty(pieces: Sequence[Piece]) -> bool:
+    return sum(len(piece.text) for piece in pieces) <= SCANTY
+
+
+def _title_page(pieces: list[Piece]) -> str | None:
+    """Return the largest heading of the first page, since an outline seldom lists the title."""
+    headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
+    return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
+
+
+def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
+    """Take headings from the outline if it contains any of the headings that were found.
+
+    Headings derived from type sizes are too many. An outline with other words, such as slide names,
+    is ignored.
+    """
+    levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
+    confirmed = (
+        piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
+    )
+    if not any(confirmed):
+        return pieces
+    return [_with_level(piece, level) for piece, level in zip(pieces, levels, strict=True)]
+
+
+def _with_level(piece: Piece, level: int) -> Piece:
+    if level and piece.kind in {"heading", "paragraph"}:
+        return replace(piece, kind="heading", level=level)
+    return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece

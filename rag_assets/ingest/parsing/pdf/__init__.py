@@ -1,1 +1,0 @@
-"""PDF: blocks, outline, passwords, OCR."""

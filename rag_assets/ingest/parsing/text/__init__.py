@@ -1,1 +1,0 @@
-"""Formats whose source is the text: offsets are offsets into the file."""
