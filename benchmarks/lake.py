@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_assets.common.hashing import key_of, sha256_hex
-from rag_assets.ingest.chunking.location import Location
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk, Location
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake

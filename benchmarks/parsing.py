@@ -25,13 +25,10 @@ from typing import Any
 from benchmarks.documents import documents_of
 from benchmarks.libraries import LIBRARIES
 from benchmarks.measure import WORK, load, machine, save, tree_cpu
-from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse, prepare_for
-from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.workers.pool import WorkerPool
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
+from rag_assets.ingest.parsing.registry import PARSERS, parse, prepare_for
+from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
 
 _LEAST_SECONDS = 1.0
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.location import Location
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Location, Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.tenants.kinds import installed_kinds
 

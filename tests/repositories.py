@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pygit2
 
+from rag_assets.ingest.sources.disk import Roots
 from rag_assets.ingest.sources.model import ListedDocument
-from rag_assets.ingest.sources.roots import Roots
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 
 WHO = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)

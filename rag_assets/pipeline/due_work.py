@@ -12,9 +12,8 @@ from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.masked_paths import ListedPaths
-from rag_assets.ingest.sources.model import DocumentSource, path_of
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_of
+from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.languages import UnreadDocuments

@@ -19,8 +19,7 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES, PROSE, language_of
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import ListedDocument
-from rag_assets.ingest.workers.pool import WorkerPool
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER, is_read
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.embedding.protocol import Embedder

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.environment import environment_key
-from rag_assets.ingest.sources.pages import EXCLUDED
+from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
 from rag_assets.storage.catalog.builds.generations import Generation

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
-from rag_assets.ingest.sources.digests import Digest, hash_documents
+from rag_assets.ingest.sources.diff import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import BYTES_A_SECOND, Pace, Share

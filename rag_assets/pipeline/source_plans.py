@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.disk import FolderIdentity, folders_from_json
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders, path_of
-from rag_assets.ingest.sources.roots import FolderIdentity, folders_from_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import (
     SourceListing,

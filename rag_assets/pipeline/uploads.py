@@ -21,10 +21,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.parsing.detection import detect_file
 from rag_assets.ingest.parsing.media_types import SUFFIXES, media_type_of, picture_type
-from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload
-from rag_assets.ingest.sources.safe_files import readable_size
-from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
 from rag_assets.storage.catalog.catalog import Catalog

@@ -14,7 +14,6 @@ from rag_assets.common.invalid_values import invalid, validated
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID, UUID_RULE
 from rag_assets.ingest.sources.record_bodies import (
     BODIES,
     BlockBody,
@@ -25,7 +24,14 @@ from rag_assets.ingest.sources.record_bodies import (
     PageBody,
     canonical_text,
 )
-from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
+from rag_assets.ingest.sources.records import (
+    MAX_PAGE_BYTES,
+    MAX_RECORD_BYTES,
+    MOST_UUID,
+    PAGE_UUID,
+    UUID_RULE,
+    record_document_id,
+)
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.records.text_records import (

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote
 
-from rag_assets.ingest.chunking.block_places import BlockPlace
+from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_in
 from rag_assets.storage.index.identifiers import analysis_of
 

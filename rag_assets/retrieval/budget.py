@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rag_assets.common.tokens import count_text, count_tokens
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, PassageRange
 

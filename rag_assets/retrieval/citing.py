@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.ingest.chunking.location import location_fields
+from rag_assets.ingest.chunking.model import location_fields
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval.answers import Citation
 from rag_assets.retrieval.blocks import BlockPart, excerpt_of_block, is_clear, parts_of, url_of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from rag_assets.ingest.chunking.location import LOCATION_FIELDS
+from rag_assets.ingest.chunking.model import LOCATION_FIELDS
 from rag_assets.retrieval.duplicates import Distinct, Passage, Wording, are_alike
 from rag_assets.storage.index.model import SYMBOL, Candidate
 from rag_assets.tenants.model import Tenant

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from rag_assets.ingest.chunking.location import Location, location_fields
+from rag_assets.ingest.chunking.model import Location, location_fields
 from rag_assets.retrieval.blocks import blocks_of, excerpt_of_block, parts_of, url_of
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.model import Hit, PassageRange, ScoreKind, Scores

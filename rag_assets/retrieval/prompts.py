@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 

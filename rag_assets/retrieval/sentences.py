@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.citation_markers import blank_markers
 from rag_assets.retrieval.figure_words import MONTHS

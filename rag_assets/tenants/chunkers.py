@@ -19,12 +19,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.chunkers import DEFAULT_CHUNKER, ChunkerKinds, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.registry import (
-    DEFAULT_CHUNKER,
-    ChunkerKinds,
-    chunk_parameters,
-)
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 from rag_assets.tenants.kinds import installed_kinds, read_kinds
 

@@ -17,8 +17,8 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.common.private_files import rewrite_file
+from rag_assets.ingest.sources.disk import home_of_owner
 from rag_assets.ingest.sources.registry import paths_of
-from rag_assets.ingest.sources.roots import home_of_owner
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.lists import ListedTenants

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pydantic import ValidationInfo
 
 from rag_assets.common.kinds import by_name
-from rag_assets.ingest.chunking.registry import CHUNKERS, ChunkerKinds
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, ChunkerKinds
 from rag_assets.ingest.sources.registry import SOURCE_KINDS, SourceKinds
 from rag_assets.plugins.registry import Systems, installed_systems
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.ingest.sources import safe_files
+from rag_assets.ingest.sources import disk
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
@@ -218,7 +218,7 @@ def test_a_disk_that_fails_once_delays_a_document_and_loses_none(
     folder = shared_installation.add_tenant("failing-disk", **FAST)
     write_old(folder / "page.md", "# Page\n\nThe tide is high.\n")
     reads = 0
-    opened = safe_files.open_regular
+    opened = disk.open_regular
 
     def open_once(name: str, folder: int | None) -> int | None:
         nonlocal reads
@@ -227,7 +227,7 @@ def test_a_disk_that_fails_once_delays_a_document_and_loses_none(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return opened(name, folder)
 
-    monkeypatch.setattr(safe_files, "open_regular", open_once)
+    monkeypatch.setattr(disk, "open_regular", open_once)
     driver.run_once("failing-disk")
     catalog = driver.session.catalog
     [document] = catalog.documents.all("failing-disk")

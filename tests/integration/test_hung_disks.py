@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.ingest.sources import disk_reader, safe_files
+from rag_assets.ingest.sources import disk
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
@@ -39,7 +39,7 @@ def test_a_share_that_hangs_holds_up_no_other_source(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(disk_reader, "LOCATE_SECONDS", 1.0)
+    monkeypatch.setattr(disk, "LOCATE_SECONDS", 1.0)
     (tmp_path / "disk" / "new.md").write_text("# New\n\nA heron stands in the reeds.\n")
     with hung_mount(tmp_path / "share"):
         began = time.monotonic()
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(
 ) -> None:
     write_old(tmp_path / "share" / "late.md", "# Page\n\nA heron stands in the reeds.\n")
     reads, may_end = 0, threading.Event()
-    opened = safe_files.open_regular
+    opened = disk.open_regular
 
     def open_late(name: str, folder: int | None) -> int | None:
         nonlocal reads
@@ -85,8 +85,8 @@ def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(
         return opened(name, folder)
 
     with monkeypatch.context() as patched:
-        patched.setattr(safe_files, "open_regular", open_late)
-        patched.setattr(disk_reader, "READ_SECONDS", 5.0)
+        patched.setattr(disk, "open_regular", open_late)
+        patched.setattr(disk, "READ_SECONDS", 5.0)
         driver.run_once(tenant)
     may_end.set()
     catalog = driver.session.catalog

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk_reader import DOCUMENTS_AT_ONCE
+from rag_assets.ingest.sources.disk import DOCUMENTS_AT_ONCE
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from tests.driving import Driver
 from tests.installation import FAST, Installation

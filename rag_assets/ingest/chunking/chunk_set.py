@@ -1,18 +1,30 @@
-"""The chunk set of a document, its key and its digest."""
+"""The chunk set of a document, its key and digest, and its record for the store."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
+from typing import Any
 
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.model import Chunk, Fact, chunk_record
-from rag_assets.ingest.chunking.passages import locate
+from rag_assets.ingest.chunking.model import (
+    LOCATION_FIELDS,
+    NO_FACTS,
+    UNKNOWN_LOCATION,
+    BlockPlace,
+    Chunk,
+    Definition,
+    Fact,
+    Location,
+    chunk_record,
+    locate,
+    location_fields,
+    touching,
+)
 from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
@@ -171,3 +183,90 @@ def _digest(chunks: Iterable[Chunk]) -> str:
     for row in rows:
         del row["text"]
     return key_of("chunks", *rows)
+
+
+_CHUNK_FIELDS = (
+    *("ordinal", "start", "end", "byte_start"),
+    *("heading_path", "token_count", "text_sha256"),
+)
+
+
+def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
+    """Return a chunk set without its texts."""
+    return {
+        "key": chunk_set.key,
+        "digest": chunk_set.digest,
+        "chunks": [_chunk_values(chunk) for chunk in chunk_set.chunks],
+        "language": chunk_set.language,
+        "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
+        "facts": fact_records(chunk_set.facts),
+    }
+
+
+def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
+    """Return the chunk set of a record; the inverse of to_record.
+
+    Args:
+        record: the chunk set.
+        text: the parsed text that was cut into these chunks.
+    """
+    return ChunkSet(
+        key=record["key"],
+        digest=record["digest"],
+        chunks=tuple(_chunk_of_values(text, values) for values in record["chunks"]),
+        language=record["language"],
+        dropped=tuple(
+            DroppedChunk(ordinal, start, end, tuple(rules))
+            for ordinal, start, end, rules in record["dropped"]
+        ),
+        facts=facts_of(record["facts"]),
+    )
+
+
+def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
+    """Return facts as JSON-able lists."""
+    return [
+        [f.kind, f.start, f.end, f.symbol, dict(f.values), f.line_start, f.line_end, f.evidence]
+        for f in facts
+    ]
+
+
+def facts_of(
+    records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
+) -> tuple[Fact, ...]:
+    """Return the facts of records; the inverse of fact_records.
+
+    Args:
+        records: the records.
+        wants_kind: returns whether to include facts of a kind; all by default.
+    """
+    return tuple(Fact(*one) for one in records if wants_kind is None or wants_kind(one[0]))
+
+
+def _chunk_values(chunk: Chunk) -> list[Any]:
+    location = location_fields(chunk.location)
+    place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
+    values = [getattr(chunk, name) for name in _CHUNK_FIELDS]
+    definition = None if chunk.definition is None else astuple(chunk.definition)
+    blocks = [[block.block_id, block.start] for block in chunk.blocks]
+    parts = place, dict(chunk.facts) or None, definition, blocks or None
+    return [*values, *parts, chunk.of_block, chunk.context]
+
+
+def _chunk_of_values(text: str, values: list[Any]) -> Chunk:
+    *rest, place, facts, definition, blocks, of_block, context = values
+    known = dict(zip(_CHUNK_FIELDS, rest, strict=True))
+    known["heading_path"] = tuple(known["heading_path"])
+    location = UNKNOWN_LOCATION
+    if place is not None:
+        location = Location(**dict(zip(LOCATION_FIELDS, place, strict=True)))
+    return Chunk(
+        text=text[known["start"] : known["end"]],
+        location=location,
+        facts=facts or NO_FACTS,
+        definition=None if definition is None else Definition(*definition),
+        blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
+        of_block=of_block,
+        context=context,
+        **known,
+    )

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from rag_assets.ingest.chunking.block_cuts import Row, header_end, is_rule, rows_of
-from rag_assets.ingest.chunking.boundaries import sentence_cuts
-from rag_assets.ingest.chunking.measure import Measure
-from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.chunking.boundaries import Row, header_end, is_rule, rows_of, sentence_cuts
+from rag_assets.ingest.chunking.units import Measure, Region
 from rag_assets.ingest.parsing.blocks import names_columns
 from rag_assets.ingest.parsing.model import MaskedSpan
 

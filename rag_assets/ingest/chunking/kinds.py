@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.chunking.model import Fact
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Fact, Passage
 from rag_assets.ingest.parsing.model import ParsedText
 
 UNREAD = "unread"

@@ -1,16 +1,87 @@
-"""A chunk, its flat record, the text that is embedded for it, and the facts that a text states."""
+"""Chunks, their places and the facts that a text states; passages, from which chunks are made."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
+from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A location in a document. All numbers count from 1; None if the format has no such number.
+
+    Hits and citations inherit from it, so interfaces return these fields with them.
+
+    Attributes:
+        page, slide, sheet: where the first block lies that is not overlap.
+        row_start, row_end: first and last row that text other than overlap touches.
+        line_start, line_end: first and last line that the text touches, including overlap.
+    """
+
+    page: int | None
+    slide: int | None
+    sheet: str | None
+    row_start: int | None
+    row_end: int | None
+    line_start: int | None
+    line_end: int | None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """Return the location in a stored record; other fields of the record are ignored."""
+        return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
+
+
+LOCATION_FIELDS = tuple(field.name for field in fields(Location))
+"""Names of the database columns and index fields that hold a location."""
+
+
+UNKNOWN_LOCATION = Location.of({})
+"""Location of a chunk whose format has no pages, slides, sheets, rows or lines."""
+
+
+def location_fields(location: Location) -> dict[str, Any]:
+    """Return the values of a location by the names of their columns and index fields."""
+    return {name: getattr(location, name) for name in LOCATION_FIELDS}
+
+
+def describe(location: Location) -> str:
+    """Describe a location: "page 3", "sheet Costs, rows 2 to 7"; "" if it is unknown."""
+    if location.page is not None:
+        return f"page {location.page}"
+    if location.slide is not None:
+        return f"slide {location.slide}"
+    rows = _span("row", location.row_start, location.row_end)
+    if location.sheet is not None:
+        return ", ".join(filter(None, (f"sheet {location.sheet}", rows)))
+    return rows or _span("line", location.line_start, location.line_end)
+
+
+def _span(name: str, first: int | None, last: int | None) -> str:
+    if first is None:
+        return ""
+    return f"{name} {first}" if last in {None, first} else f"{name}s {first} to {last}"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlace:
+    """A block, or part of a block, in a chunk.
+
+    Attributes:
+        block_id: the block's id in the application that pushed it.
+        start: start of the part that is in the chunk; a character offset into ParsedText.text.
+    """
+
+    block_id: str
+    start: int
+
 
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 EVIDENCE: Final = "\n\nStated by these lines:\n"
@@ -188,3 +259,186 @@ def normalised(text: str) -> str:
     first, *others = (line.rstrip() for line in lines)
     # A passage starts at its first word, so its first line has no indentation.
     return "\n".join([first.lstrip(), textwrap.dedent("\n".join(others))]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The span of a chunk.
+
+    Attributes:
+        start, end: character offsets into ParsedText.text, half open; they include the overlap.
+        new_start: the start of the text that is not in the previous passage.
+        heading_path: headings above the new text, outermost first.
+        token_count: cl100k_base tokens of text[start:end], and of the context.
+        facts: further values from the chunker; JSON values by name.
+        definition: the definition that the passage contains, in source code that was cut at
+            definitions; else None.
+        context: see Chunk.context.
+    """
+
+    start: int
+    new_start: int
+    end: int
+    heading_path: tuple[str, ...]
+    token_count: int
+    facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
+    definition: Definition | None = None
+    context: str = ""
+
+
+def locate(
+    parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
+) -> Iterator[Chunk]:
+    """Convert passages to chunks, in order, in one pass over the text.
+
+    Args:
+        parsed: the text.
+        passages: passages of the text.
+        first: the ordinal of the first chunk.
+        of_blocks: whether each passage is one block, or part of a block.
+    """
+    starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
+    locations = _Locations(parsed.blocks)
+    named = _NamedBlocks(parsed.blocks)
+    for ordinal, passage in enumerate(passages, start=first):
+        text = parsed.text[passage.start : passage.end]
+        starts.advance(passage.start)
+        ends.advance(passage.end - 1)
+        location = locations.of(passage.new_start, passage.end)
+        if parsed.has_lines:
+            location = replace(location, line_start=starts.line, line_end=ends.line)
+        yield Chunk(
+            ordinal=ordinal,
+            text=text,
+            start=passage.start,
+            end=passage.end,
+            byte_start=parsed.mark_bytes + starts.byte,
+            heading_path=passage.heading_path,
+            token_count=passage.token_count,
+            text_sha256=text_hash(
+                parsed.title,
+                passage.heading_path,
+                text,
+                context=passage.context,
+                is_code=passage.definition is not None,
+            ),
+            location=location,
+            facts=passage.facts,
+            definition=passage.definition,
+            blocks=named.of(passage.start, passage.end),
+            of_block=of_blocks,
+            context=passage.context,
+        )
+
+
+class _Cursor:
+    """Tracks byte offset and line of a position that only moves forward.
+
+    Lines end with a line feed, as editors and git count them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ascii = text.isascii()
+        self._pos = 0
+        self.byte = 0
+        self.line = 1
+
+    def advance(self, pos: int) -> None:
+        if pos <= self._pos:
+            return
+        self.line += self._text.count("\n", self._pos, pos)
+        if self._ascii:
+            self.byte = pos
+        else:
+            self.byte += len(self._text[self._pos : pos].encode("utf-8", "surrogatepass"))
+        self._pos = pos
+
+
+class _Locations:
+    """Finds locations by the blocks that a span touches; spans only move forward."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+        self._first = 0
+
+    def of(self, start: int, end: int) -> Location:
+        while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
+            self._first += 1
+        if self._first == len(self._blocks):
+            return UNKNOWN_LOCATION
+        first = self._blocks[self._first]
+        at = range(self._first, len(self._blocks))
+        touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
+        rows = [b.row for b in touched if b.row is not None and b.sheet == first.sheet]
+        row_start, row_end = (rows[0], rows[-1]) if rows else (None, None)
+        return Location(
+            page=first.page,
+            slide=first.slide,
+            sheet=first.sheet,
+            row_start=row_start,
+            row_end=row_end,
+            line_start=None,
+            line_end=None,
+        )
+
+
+class _NamedBlocks:
+    """Finds the blocks with ids that a span touches; the starts of spans only move forward."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = [block for block in blocks if block.block_id is not None]
+        self._first = 0
+
+    def of(self, start: int, end: int) -> tuple[BlockPlace, ...]:
+        while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
+            self._first += 1
+        at = range(self._first, len(self._blocks))
+        touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
+        return tuple(BlockPlace(b.block_id or "", max(b.start, start)) for b in touched)
+
+
+def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield passages with strictly increasing starts, so that a start identifies its passage.
+
+    A passage that would start no later than the previous one starts with its new text instead. It
+    is left out if it has no new text.
+
+    Args:
+        passages: the passages of a document, in order.
+    """
+    last = -1
+    for passage in passages:
+        start = passage.start if passage.start > last else max(passage.new_start, last + 1)
+        if start < passage.end:
+            yield replace(passage, start=start)
+            last = start
+
+
+class Span(Protocol):
+    """Anything with character offsets, half open."""
+
+    @property
+    def start(self) -> int:
+        """Return the offset of the first character."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Return the offset after the last character."""
+        ...
+
+
+def touching(masked: Sequence[MaskedSpan], spans: Iterable[Span]) -> Iterator[list[MaskedSpan]]:
+    """Yield for each span the masked spans that it touches; spans must be ordered by start."""
+    ordered = sorted(masked, key=lambda mask: mask.start)
+    first = 0
+    for span in spans:
+        while first < len(ordered) and ordered[first].end <= span.start:
+            first += 1
+        found, index = [], first
+        while index < len(ordered) and ordered[index].start < span.end:
+            if ordered[index].end > span.start:
+                found.append(ordered[index])
+            index += 1
+        yield found

@@ -1,23 +1,206 @@
-"""The packer, which all chunkers share: it fills passages with units."""
+"""The packer, which all chunkers share: it fills passages with units.
+
+A section is a run of headings with the text below the last of them. A heading without its own text
+stays with the next text, so that no heading is separated from the first text below it. A section
+that leaves over half of a chunk empty is joined with the sections after it, as long as all of them
+fit and none has a higher level than the first. So siblings and children are joined, but the next
+chapter is not. A change log thus gives passages of a useful size, and no chunk covers two
+chapters.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise, takewhile
 from typing import Final, TypeAlias
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.boundaries import Rank
+from rag_assets.ingest.chunking.boundaries import Rank, is_boundary, word_cuts
 from rag_assets.ingest.chunking.contexts import Contexts
-from rag_assets.ingest.chunking.graphemes import is_boundary
-from rag_assets.ingest.chunking.measure import Measure
-from rag_assets.ingest.chunking.overlap import overlap_start
-from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.regions import Region, find_regions
-from rag_assets.ingest.chunking.sections import common_path
-from rag_assets.ingest.chunking.units import Grammar, Units, find_units
+from rag_assets.ingest.chunking.model import Passage
+from rag_assets.ingest.chunking.units import (
+    Grammar,
+    Measure,
+    Region,
+    Units,
+    find_regions,
+    find_units,
+)
 from rag_assets.ingest.parsing.model import ParsedText
+
+_NO_HEADING = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Regions low to high (exclusive), and the highest level of their headings (0: no heading)."""
+
+    low: int
+    high: int
+    level: int
+
+
+def find_sections(
+    regions: Sequence[Region], start: int = 0, end: int | None = None
+) -> Iterator[Section]:
+    """Yield the sections of regions start to end (exclusive), in order, without gaps."""
+    end = len(regions) if end is None else end
+    low, level, in_headings = start, _NO_HEADING, True
+    for index in range(start, end):
+        region = regions[index]
+        if region.kind != "heading":
+            in_headings = False
+        elif in_headings and index > low:
+            level = min(level, region.level)
+        else:
+            if index > low:
+                yield Section(low, index, level)
+            low, level, in_headings = index, region.level, True
+    if start < end:
+        yield Section(low, end, level)
+
+
+def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
+    """Yield sections of the first levels of headings, each with the deeper sections below it.
+
+    Args:
+        sections: in order, without gaps.
+        levels: number of levels; 0 for all.
+    """
+    above: Section | None = None
+    for section in sections:
+        if above is not None and 0 < levels < section.level:
+            above = Section(above.low, section.high, above.level)
+            continue
+        if above is not None:
+            yield above
+        above = section
+    if above is not None:
+        yield above
+
+
+def group_sections(
+    regions: Sequence[Region], units: Units, limit: int, levels: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Yield ranges of units (low, high exclusive); no chunk crosses the border of a range."""
+    return join_sections(at_levels(find_sections(regions), levels), units, limit)
+
+
+def join_sections(
+    sections: Iterable[Section], units: Units, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of units of sections, with small neighbouring sections joined."""
+    group: Section | None = None
+    for section in sections:
+        if group is not None and _can_join(group, section, units, limit):
+            group = Section(group.low, section.high, group.level)
+            continue
+        if group is not None:
+            yield units.first[group.low], units.first[group.high]
+        group = section
+    if group is not None:
+        yield units.first[group.low], units.first[group.high]
+
+
+def _can_join(group: Section, section: Section, units: Units, limit: int) -> bool:
+    low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
+    return (
+        section.level >= group.level
+        and 2 * units.size(low, middle) < limit
+        and units.size(low, high) <= limit
+    )
+
+
+def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
+    """Return the headings common to all text in regions; without text, those common to headings."""
+    paths = [region.heading_path for region in regions if region.kind != "heading"]
+    return _find_common_start(paths or [region.heading_path for region in regions])
+
+
+def _find_common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    columns = takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
+    return tuple(column[0] for column in columns)
+
+
+_NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
+
+
+def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
+    """Return the start of the longest run of whole words at the end of text[low:high].
+
+    Args:
+        text: the document.
+        low, high: start and end of the previous passage, which ends with a visible character.
+        limit: maximum size of the run; at least 1.
+        measure: the unit of sizes.
+
+    Returns:
+        An offset after `low`, or `low` itself if the passage is a single word. The offset lies
+            inside a word if whole words would fill less than half of the limit, as in scripts
+            without spaces. It is `high` if even the last visible character is larger than the
+            limit.
+    """
+    window = measure.reach * limit
+    while True:
+        floor = max(low, high - window)
+        words, pieces = _word_starts(text, floor, high)
+        start, size = _longest_run(text, words, high, limit, measure)
+        if 2 * size < limit:
+            start, size = min((start, size), _longest_run(text, pieces, high, limit, measure))
+        if floor == low or start > min(pieces, default=floor):
+            break
+        window *= 4
+    if start == high:
+        near = range(max(low, high - measure.reach * limit), high)
+        start, _ = _longest_run(
+            text, [at for at in near if is_boundary(text, at)], high, limit, measure
+        )
+    return start
+
+
+def _word_starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
+    """Return the word starts in text[floor:high], and a list that adds positions in long words.
+
+    `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
+    """
+    words, pieces = [], []
+    for at, rank in word_cuts(text, floor, high):
+        start = at
+        while start < high and text[start].isspace():
+            start += 1
+        if start == high or (start > at and not is_boundary(text, start)):
+            continue
+        pieces.append(start)
+        if rank >= Rank.WORD:
+            words.append(start)
+    return words, pieces
+
+
+def _longest_run(
+    text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
+) -> tuple[int, int]:
+    """Return the first start for which text[start:high] fits the limit, and the size of that text.
+
+    The result is (high, 0) if no start fits. Sums of word sizes give a close first guess. Only the
+    first word of a run has a different size than in its sentence, since the space before it is
+    lost.
+    """
+    # Count the space before a word with it, as the tokeniser does.
+    words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]
+    counts = measure.count([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
+    # Negated, so that the sums from each start to the end increase with the start.
+    sums = [-total for total in accumulate(reversed(counts))][::-1]
+    guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
+    for at in range(guess, len(starts), 2 * _NEIGHBOURS):
+        near = starts[at : at + 2 * _NEIGHBOURS]
+        exact = zip(near, measure.count([text[start:high] for start in near]), strict=True)
+        fitting = next((found for found in exact if found[1] <= limit), None)
+        if fitting:
+            return fitting
+    return high, 0
+
 
 _KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
 """Ranks of the boundaries of blocks and items. Text between such boundaries is not cut if it fits

@@ -1,8 +1,9 @@
 """The smallest pieces that a document is cut into, each with its size and rank.
 
-A chunker does not measure each candidate passage. It adds the sizes of units, which are all counted
-in one call, and then counts only the chosen text. Units start where the tokeniser's own words start
-(before a space, after a line end), so the sums are nearly exact.
+A document is a sequence of regions (its blocks, and the text between them), which are cut into
+units. A chunker does not measure each candidate passage. It adds the sizes of units, which are all
+counted in one call, and then counts only the chosen text. Units start where the tokeniser's own
+words start (before a space, after a line end), so the sums are nearly exact.
 """
 
 from __future__ import annotations
@@ -13,13 +14,82 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from rag_assets.ingest.chunking.block_cuts import cell_cuts, code_cuts, list_cuts, table_cuts
-from rag_assets.ingest.chunking.boundaries import Cuts, Rank, grapheme_cuts, line_cuts, words_cuts
-from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.measure import Measure
-from rag_assets.ingest.chunking.regions import Region
-from rag_assets.ingest.parsing.model import BlockKind, MaskedSpan
+from rag_assets.common.tokens import count_tokens
+from rag_assets.ingest.chunking.boundaries import (
+    Cuts,
+    Rank,
+    cell_cuts,
+    code_cuts,
+    grapheme_cuts,
+    line_cuts,
+    list_cuts,
+    table_cuts,
+    words_cuts,
+)
+from rag_assets.ingest.chunking.model import touching
+from rag_assets.ingest.parsing.model import Block, BlockKind, MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of the size of texts.
+
+    Attributes:
+        count: returns the sizes of texts, in order.
+        reach: number of characters of prose that nearly always have a size of at least 1.
+        in_tokens: whether sizes are cl100k_base tokens.
+    """
+
+    count: Callable[[Sequence[str]], list[int]]
+    reach: int
+    in_tokens: bool
+
+    def of(self, text: str) -> int:
+        """Return the size of one text."""
+        return self.count([text])[0]
+
+
+def count_characters(texts: Sequence[str]) -> list[int]:
+    """Return the number of Unicode code points in each text, in order."""
+    return [len(text) for text in texts]
+
+
+TOKENS = Measure(count_tokens, reach=8, in_tokens=True)
+CHARACTERS = Measure(count_characters, reach=2, in_tokens=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A block, or text outside any block, with the white space after it."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    level: int
+
+
+def find_regions(parsed: ParsedText) -> list[Region]:
+    """Return the regions to chunk: all blocks except front matter, and the text between blocks."""
+    found: list[Region] = []
+    pos = 0
+    path: tuple[str, ...] = ()
+    end_of_text = Block("front_matter", len(parsed.text), len(parsed.text))
+    for block in (*parsed.blocks, end_of_text):
+        start = max(pos, block.start)
+        gap = parsed.text[pos:start]
+        if found and pos == found[-1].end and not gap.strip():
+            last = found[-1]
+            found[-1] = Region(last.kind, last.start, start, last.heading_path, last.level)
+        elif gap.strip():
+            found.append(Region("paragraph", pos, start, path, 0))
+        if block.kind != "front_matter":
+            path = block.heading_path
+            if block.end > start:
+                found.append(Region(block.kind, start, block.end, path, block.level))
+        pos = max(pos, block.end)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
-from rag_assets.ingest.sources.disk_reader import DiskReader
+from rag_assets.ingest.sources.disk import DiskReader, FolderIdentity, Roots, stream_file
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.ingest.sources.roots import FolderIdentity, Roots
-from rag_assets.ingest.sources.safe_files import stream_file
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
 DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)

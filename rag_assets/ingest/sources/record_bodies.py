@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
-from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID
+from rag_assets.ingest.sources.records import MOST_UUID, PAGE_UUID
 
 MOST_BLOCKS = 10_000
 """Maximum number of blocks of a page."""

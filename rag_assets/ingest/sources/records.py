@@ -1,11 +1,16 @@
-"""Records that an application pushes, as a source: pages, comments, application-specific rows."""
+"""Records that an application pushes, as a source: pages, comments, application-specific rows.
+
+Records may be attached to pages, which form a tree below the root. A record has the access scope of
+its page, which the page or a page above it sets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge, DocumentVanished
+from rag_assets.ingest.sources.disk import PIECE_BYTES, readable_size
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import (
     ListedDocument,
@@ -14,7 +19,28 @@ from rag_assets.ingest.sources.model import (
     document_id,
     uri_of,
 )
-from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
+
+ROOT: Final = "root"
+"""The page above all others; it exists without being put."""
+NOBODY: Final = "tree:nobody"
+"""The scope of documents on a page that is unknown, or is below an unknown page."""
+EXCLUDED: Final = "tree:excluded"
+"""The scope of pages that are archived or excluded from search: they are not indexed."""
+PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
+"""Pattern of the id of a page or a database."""
+MOST_UUID: Final = 128
+"""Limit of an id, in characters."""
+UUID_RULE: Final = (
+    f"its id has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins with a letter or a"
+    " digit"
+)
+"""The pattern in words."""
+
+
+def scope_of(uuid: str) -> str:
+    """Return the access scope of a page that sets readers."""
+    return f"page:{uuid}"
+
 
 MAX_RECORD_BYTES = 1 << 20
 """Maximum size of a record's text, in UTF-8 bytes."""

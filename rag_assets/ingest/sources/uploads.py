@@ -1,7 +1,9 @@
-"""Uploaded files of people and applications, as a source."""
+"""Uploaded files of people and applications, as a source; names that are safe to display."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Literal
 
@@ -10,6 +12,7 @@ from pydantic import Field, field_validator
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge
 from rag_assets.common.times import from_nanoseconds
 from rag_assets.ingest.parsing.registry import PARSERS
+from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import (
     ListedDocument,
@@ -18,7 +21,45 @@ from rag_assets.ingest.sources.model import (
     UploadStore,
     uri_of,
 )
-from rag_assets.ingest.sources.safe_files import readable_size
+
+LONGEST = 200
+"""Maximum number of characters of a name that are kept."""
+
+_SEPARATORS = re.compile(r"[/\\]")
+_BLANKS = re.compile(r"\s+")
+_LONGEST_SUFFIX = 16
+# Control characters, format characters (which may change the direction of text), surrogates,
+# private-use characters and unassigned characters.
+_UNSHOWN = "C"
+
+
+def shown_name(given: str) -> str:
+    """Return a file name without its folders and without characters that cannot be shown.
+
+    A name that is too long is cut before its suffix, so that the suffix still shows the file type.
+    The result is "" if no character is left.
+
+    Args:
+        given: the name as a browser or a command sent it; it may contain anything.
+    """
+    last = _SEPARATORS.split(given)[-1]
+    # Replace blanks first, since line ends and tabs are control characters too.
+    shown = "".join(
+        character
+        for character in _BLANKS.sub(" ", last)
+        if not unicodedata.category(character).startswith(_UNSHOWN)
+    )
+    plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", shown)).strip()
+    if plain in {".", ".."}:
+        return ""
+    if len(plain) <= LONGEST:
+        return plain
+    stem, dot, suffix = plain.rpartition(".")
+    if not stem or len(suffix) > _LONGEST_SUFFIX:
+        return plain[:LONGEST].strip()
+    end = f"{dot}{suffix}"
+    return stem[: LONGEST - len(end)].strip() + end
+
 
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 

@@ -15,14 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.disk import (
+    MOST_MOUNTS,
+    FolderIdentity,
+    open_below,
+    open_regular,
+    open_root,
+    require_no_link,
+)
 from rag_assets.ingest.sources.globs import (
     MAX_GITIGNORE_BYTES,
     Rules,
     compile_gitignore,
     compile_globs,
 )
-from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity, require_no_link
-from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_root
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})

@@ -1,18 +1,24 @@
-"""The parent's handle of a worker process: start it, send it a document, stop it."""
+"""The parent's handle of a worker process: start it, send it a document, stop it in time.
+
+One thread watches the deadlines of all documents of a process. One thread per document, as with
+threading.Timer, would cost more than parsing a small document.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rag_assets.common.errors import (
     DocumentEmpty,
@@ -27,13 +33,140 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
 )
 from rag_assets.forkserver.process import ForkedProcess
-from rag_assets.ingest.chunking.chunk_set import ChunkSet
-from rag_assets.ingest.chunking.records import from_record as chunk_set_of
+from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
+from rag_assets.ingest.chunking.chunk_set import from_record as chunk_set_of
+from rag_assets.ingest.chunking.chunkers import chunker_of_workers
+from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.workers.deadline import Deadline, Watchdog
-from rag_assets.ingest.workers.messages import read_message, write_message
-from rag_assets.ingest.workers.unchunked_text import UnchunkedText
+from rag_assets.ingest.workers.worker import read_message, write_message
+
+
+class Watchdog:
+    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time.
+
+    Args:
+        give_up: called in the watchdog's thread.
+    """
+
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        self._give_up = give_up
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._current: Deadline | None = None
+        self._wakes_at = math.inf
+        self._closed = False
+
+    def deadline(self, seconds: float) -> Deadline:
+        """Return a deadline whose time runs while its `with` block runs."""
+        return Deadline(self, seconds)
+
+    def watch(self, deadline: Deadline) -> None:
+        """Watch a deadline in place of the previous one."""
+        with self._changed:
+            self._current = deadline
+            # The thread checks again whenever it wakes, so a later deadline need not wake it.
+            if deadline.at < self._wakes_at:
+                self._wakes_at = deadline.at
+                self._wake()
+
+    def release(self) -> None:
+        """Stop watching the current deadline."""
+        with self._changed:
+            self._current = None
+
+    def close(self) -> None:
+        """Stop the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+            self._thread.start()
+        else:
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while not self._closed:
+                now = time.monotonic()
+                current = self._current
+                if current is not None and current.at <= now:
+                    current.passed = True
+                    self._current = None
+                    self._give_up()
+                    continue
+                self._wakes_at = math.inf if current is None else current.at
+                self._changed.wait(min(self._wakes_at - now, threading.TIMEOUT_MAX))
+
+
+class Deadline:
+    """A number of seconds from the start of its block, which can be extended within it.
+
+    Attributes:
+        seconds: number of seconds in total.
+        at: time of the monotonic clock at which the deadline passes.
+        passed: whether the deadline has passed.
+    """
+
+    def __init__(self, watchdog: Watchdog, seconds: float) -> None:
+        self.seconds = seconds
+        self.at = math.inf
+        self.passed = False
+        self._watchdog = watchdog
+
+    def __enter__(self) -> Self:
+        self.at = time.monotonic() + self.seconds
+        self._watchdog.watch(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._watchdog.release()
+
+    def extend(self, seconds: float) -> None:
+        """Add seconds to the deadline, and count the new total from now."""
+        self.seconds += seconds
+        self.at = time.monotonic() + self.seconds
+        self._watchdog.watch(self)
+
+
+@dataclass(frozen=True, slots=True)
+class UnchunkedText:
+    """A parsed text to be chunked.
+
+    Attributes:
+        parsed: the text.
+        parsed_digest: hash of the text.
+        parameters: the chunker and its limits.
+    """
+
+    parsed: ParsedText
+    parsed_digest: str
+    parameters: ChunkParameters
+
+    @property
+    def is_known_to_workers(self) -> bool:
+        """Return whether workers can find the chunker by its name."""
+        return self.parameters.kind is chunker_of_workers(self.parameters.kind.name)
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether the chunker runs a parser, which a hostile text may crash."""
+        return self.parameters.kind.read is not None
+
+    def chunk(self, *, confined: bool = False) -> ChunkSet:
+        """Chunk the text in this process.
+
+        Args:
+            confined: whether this process runs with limits of time and memory for the text.
+                Without limits, no parser reads the text.
+        """
+        return chunk_document(
+            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
+        )
+
 
 _REJECTIONS: Mapping[str, type[DocumentRejected]] = {
     kind.__name__: kind

@@ -1,22 +1,30 @@
 """The process in which documents are parsed, scanned and masked, and parsed texts are chunked.
 
 The pool starts it as `python -m rag_assets.ingest.workers.worker`. It reads documents from standard
-input and answers on standard output, one message each (see messages.py). First it receives its
-settings, and replies `{"ready": true}` once the scanner is loaded. Then it sends one answer for
-each document; before an answer, it may ask for more time (`{"more_seconds": 40}`). A message to
-chunk contains parsed texts instead of a document. The process exits when standard input closes, and
-so also when its parent is killed, even while it parses a document.
+input and answers on standard output, one message each: a JSON header, followed by bytes. First it
+receives its settings, and replies `{"ready": true}` once the scanner is loaded. Then it sends one
+answer for each document; before an answer, it may ask for more time (`{"more_seconds": 40}`). A
+message to chunk contains parsed texts instead of a document. The process exits when standard input
+closes, and so also when its parent is killed, even while it parses a document.
+
+Parsers are trusted code that reads hostile bytes. Limits bound the cost of a document. The audit
+hook prevents a library's Python code from connecting to a server or starting a process because a
+document requests it. It is not a sandbox against compromised native code.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import queue
+import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
+
+import orjson
 
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -26,15 +34,134 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.parsing.model import from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.workers.confinement import Confinement, limit_document, limit_process
-from rag_assets.ingest.workers.messages import (
-    packed,
-    read_message,
-    write_message,
-    write_packed,
-)
 from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.secrets.scanner import SecretScanner
+
+_LENGTHS = struct.Struct(">QQ")
+
+
+def packed(header: Mapping[str, Any]) -> bytes:
+    """Encode a header for sending.
+
+    Raises:
+        UnicodeEncodeError: a text in the header contains a lone surrogate, which no store
+            accepts.
+    """
+    try:
+        return orjson.dumps(header)
+    except TypeError:
+        # The json module names the value that it cannot encode, and accepts deeper values and
+        # larger numbers.
+        return json.dumps(header, ensure_ascii=False).encode()
+
+
+def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
+    """Write one message to a stream and flush the stream."""
+    write_packed(stream, packed(header), data)
+
+
+def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
+    """Write one message whose header is already packed, and flush the stream."""
+    stream.write(_LENGTHS.pack(len(header), len(data)))
+    stream.write(header)
+    stream.write(data)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+    """Read one message; return None if the other side has ended, even in mid-message."""
+    lengths = stream.read(_LENGTHS.size)
+    if len(lengths) < _LENGTHS.size:
+        return None
+    header_length, data_length = _LENGTHS.unpack(lengths)
+    raw = stream.read(header_length)
+    data = stream.read(data_length)
+    if len(raw) < header_length or len(data) < data_length:
+        return None
+    return orjson.loads(raw), data
+
+
+_GRACE_SECONDS = 2
+_MOST_OPEN_FILES = 256
+_MOST_FILE_BYTES = 16 * 1024**2
+_NETWORK = (
+    "socket.connect",
+    "socket.getaddrinfo",
+    "socket.gethostby",
+    "socket.bind",
+    "socket.send",
+)
+_PROCESSES = (
+    "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
+    "pty.spawn", "os.startfile",
+)  # fmt: skip
+
+
+class Confinement:
+    """A `with` block that forbids network and processes; create it once per process."""
+
+    def __init__(self) -> None:
+        self._inside = False
+        sys.addaudithook(self._audit)
+
+    def __enter__(self) -> None:
+        self._inside = True
+
+    def __exit__(self, *raised: object) -> None:
+        self._inside = False
+
+    def _audit(self, event: str, _: object) -> None:
+        if not self._inside:
+            return
+        if event.startswith(_NETWORK):
+            raise DocumentRejected(
+                "the document made its parser use the network, which is forbidden"
+            )
+        if event.startswith(_PROCESSES):
+            raise DocumentRejected(
+                "the document made its parser start a process, which is forbidden"
+            )
+
+
+def limit_process() -> None:
+    """Limit the resources of which the process needs only little, whatever the document."""
+    import resource
+
+    _soft_limit(resource.RLIMIT_CORE, 0)
+    _soft_limit(resource.RLIMIT_NOFILE, _MOST_OPEN_FILES)
+    _soft_limit(resource.RLIMIT_FSIZE, _MOST_FILE_BYTES)
+
+
+def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
+    """Limit the resources that the next document may use in addition to those already in use."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = used.ru_utime + used.ru_stime + limits.seconds + more_seconds + _GRACE_SECONDS
+    _soft_limit(resource.RLIMIT_CPU, int(seconds) + 1)
+    _soft_limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
+
+
+def _soft_limit(kind: int, wanted: int) -> None:
+    import resource
+
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    try:
+        resource.setrlimit(kind, (wanted, hard))
+    except (OSError, ValueError):  # pragma: no cover - macOS cannot limit address space
+        return
+
+
+def _address_space() -> int:
+    """Return the bytes of address space in use; 0 without /proc."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[0]
+    except OSError:  # pragma: no cover - not Linux
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
 
 _Message = tuple[dict[str, Any], bytes]
 
@@ -89,10 +216,10 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
 
 def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
     """Return the chunk sets of parsed texts, packed; the answer is empty if chunking fails."""
-    from rag_assets.ingest.chunking import records
     from rag_assets.ingest.chunking.chunk_set import chunk_document
+    from rag_assets.ingest.chunking.chunk_set import to_record as chunk_set_record
+    from rag_assets.ingest.chunking.chunkers import chunker_of_workers
     from rag_assets.ingest.chunking.kinds import ChunkParameters
-    from rag_assets.ingest.chunking.registry import chunker_of_workers
 
     made, at = [], 0
     try:
@@ -103,7 +230,7 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
                 return packed({})
             parameters = ChunkParameters(kind, *limits)
             chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
-            made.append(records.to_record(chunk_set))
+            made.append(chunk_set_record(chunk_set))
             at += length
         return packed({"chunk_sets": made})
     except Exception:  # the caller tries again in its own process, and gets the error there
@@ -119,11 +246,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 def prepare(scanner: SecretScanner) -> None:
     """Load all libraries in advance, so that loading does not count towards any document."""
-    from rag_assets.ingest.parsing import (  # noqa: F401
-        markdown,
-        masking,
-        registry,
-    )
+    from rag_assets.ingest.parsing import markdown, masking, registry  # noqa: F401
 
     scanner.load()
 
@@ -131,8 +254,7 @@ def prepare(scanner: SecretScanner) -> None:
 def prepare_chunking() -> None:
     """Load what chunking needs; separate workers load it at their first chunking request."""
     from rag_assets.common.tokens import count_text
-    from rag_assets.ingest.chunking import records  # noqa: F401
-    from rag_assets.ingest.chunking.registry import prepare_readers
+    from rag_assets.ingest.chunking.chunkers import prepare_readers
     from rag_assets.ingest.parsing.languages import load_detector
 
     prepare_readers()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
-from rag_assets.ingest.chunking.location import location_fields
+from rag_assets.ingest.chunking.model import location_fields
 from rag_assets.storage.index.identifiers import MARK, analysis_of, count_words, lexical_terms
 from rag_assets.storage.index.model import (
     Entry,

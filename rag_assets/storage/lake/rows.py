@@ -13,8 +13,8 @@ import orjson
 import polars as pl
 
 from rag_assets.common.errors import BadVectors, DocumentRejected
+from rag_assets.ingest.chunking.chunk_set import fact_records, facts_of
 from rag_assets.ingest.chunking.model import Fact, chunk_of, chunk_record
-from rag_assets.ingest.chunking.records import fact_records, facts_of
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity
+from rag_assets.ingest.sources.disk import MOST_MOUNTS, FolderIdentity
 
 MAX_ENTRIES: Final = 200_000
 """Folder entries that the patterns of one agent may visit; more raise ConfigurationError."""

@@ -13,11 +13,9 @@ from typing import Final, TypeAlias
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentUnsupported
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
+from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.own_places import with_own_places
-from rag_assets.ingest.chunking.passages import Passage, locate
-from rag_assets.ingest.chunking.sentence import SENTENCE
+from rag_assets.ingest.chunking.model import Passage, locate, touching, with_own_places
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.masking import masked
 from rag_assets.ingest.parsing.model import ParsedText

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.ingest.sources.roots import home_of_owner
+from rag_assets.ingest.sources.disk import home_of_owner
 from rag_assets.systems.agent_docs.configuration import Environment, load_file
 from rag_assets.systems.agent_docs.manager import (
     default_pooling,

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, exists, literal, select
 
-from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import Database, is_any_of
 from rag_assets.storage.catalog.tables import documents, pages

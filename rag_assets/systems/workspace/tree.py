@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.principals import MEMBERS
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
 
 Kind: TypeAlias = Literal["root", "page", "database"]
 

@@ -17,8 +17,8 @@ import pytest
 from rag_assets.checks.expectations import ChunkUser, chunk_rows, vector_rows, verdict_of
 from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.chunkers import chunk_parameters
 from rag_assets.ingest.chunking.model import Chunk, text_hash
-from rag_assets.ingest.chunking.registry import chunk_parameters
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.rows import chunk_sets_frame
 from rag_assets.storage.lake.schemas import EMBEDDINGS

@@ -9,8 +9,7 @@ import pytest
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.workers.pool import WorkerPool
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.rules import with_rules
 

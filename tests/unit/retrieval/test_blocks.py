@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_assets.ingest.chunking.block_places import BlockPlace
+from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.retrieval.answerer import supported_answer
 from rag_assets.retrieval.blocks import best_of, excerpt_of_block, is_clear, parts_of, url_of
 from rag_assets.retrieval.duplicates import collapse

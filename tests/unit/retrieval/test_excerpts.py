@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.retrieval.excerpts import _best, excerpt
 from rag_assets.retrieval.model import Hit
 

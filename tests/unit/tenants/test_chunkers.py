@@ -8,9 +8,9 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name
 from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
-from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.ingest.parsing.model import Block, ParsedText

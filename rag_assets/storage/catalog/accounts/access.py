@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, scope_ancestors

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.failure_kinds import LEFT_OUT
-from rag_assets.ingest.sources.pages import NOBODY
+from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import Database, is_any_of
 from rag_assets.storage.catalog.documents.status import (

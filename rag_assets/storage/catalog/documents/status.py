@@ -37,8 +37,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
-from rag_assets.ingest.sources.pages import EXCLUDED
 from rag_assets.ingest.sources.record_bodies import DbRowBody
+from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns

@@ -32,8 +32,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.types import TypeEngine
 
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.ingest.sources.record_bodies import PageBody
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
 from rag_assets.storage.catalog.documents.model import DocumentChange

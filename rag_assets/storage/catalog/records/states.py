@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import BYTEA
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import Database, is_any_of, read_row
 from rag_assets.storage.catalog.records.model import is_expired, is_found

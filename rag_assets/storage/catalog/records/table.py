@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Select, case, func, select, update
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
-from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,

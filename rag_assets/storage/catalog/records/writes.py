@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.sources.pages import NOBODY
+from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, is_any_of
 from rag_assets.storage.catalog.documents.removals import (

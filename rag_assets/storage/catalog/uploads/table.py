@@ -29,8 +29,8 @@ from sqlalchemy import (
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
+from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload, document_id
-from rag_assets.ingest.sources.safe_files import readable_size
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
 from rag_assets.storage.catalog.erasure.holds import is_held

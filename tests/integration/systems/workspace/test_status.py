@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, select, text
 
-from rag_assets.ingest.sources.pages import EXCLUDED
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import EXCLUDED, record_document_id
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.storage.catalog.uploads.model import uploads
 from tests.installation import FAST, Installation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Passage
 
 
 def split(request: ChunkRequest) -> list[Passage]:

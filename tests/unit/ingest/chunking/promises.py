@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import passages_of
 

@@ -13,9 +13,9 @@ from rag_assets.ingest.chunking.chunk_set import (
     chunk_document,
     chunk_set_key,
 )
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
 from rag_assets.ingest.chunking.model import chunk_of, chunk_record, text_hash
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing import languages
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from tests.chunking import parameters_of

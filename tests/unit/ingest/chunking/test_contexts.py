@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.block_cuts import list_cuts
-from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.boundaries import list_cuts
+from rag_assets.ingest.chunking.chunk_set import chunk_document, from_record, to_record
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import chunk_of, chunk_record
-from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.records import from_record, to_record
+from rag_assets.ingest.chunking.model import Passage, chunk_of, chunk_record
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
 from tests.chunking import parameters_of, passages_of

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.ingest.chunking import packer
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.packer import Grouping, Limits
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.units import Grammar
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from tests.chunking import passages_of

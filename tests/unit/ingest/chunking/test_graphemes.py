@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from rag_assets.ingest.chunking.graphemes import boundary_before, is_boundary
+from rag_assets.ingest.chunking.boundaries import boundary_before, is_boundary
 
 
 @pytest.mark.parametrize(

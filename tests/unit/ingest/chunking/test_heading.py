@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.graphemes import is_boundary
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.boundaries import is_boundary
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from tests.chunking import parameters_of, passages_of
 

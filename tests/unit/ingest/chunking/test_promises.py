@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.ingest.chunking.boundaries import is_boundary
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.graphemes import is_boundary
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.passages import locate
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.model import locate
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from tests.chunking import parameters_of, passages_of
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.passages import Passage, locate
+from rag_assets.ingest.chunking.model import Passage, locate
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from tests.chunking import parameters_of, passages_of
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import parameters_of, passages_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.tokens import count_text
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import MAX_TOKENS
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import parameters_of, passages_of
 

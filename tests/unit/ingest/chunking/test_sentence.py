@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from unicode_segmentation_rs import unicode_sentences
 
-from rag_assets.ingest.chunking.boundaries import Rank
-from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import Rank, unicode_sentence_cuts
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import parameters_of, passages_of
 

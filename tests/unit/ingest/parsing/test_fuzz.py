@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.registry import chunk_parameters
+from rag_assets.ingest.chunking.chunkers import chunk_parameters
 from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.workers.pool import WorkerPool
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
 from rag_assets.tenants.kinds import installed_kinds
 from tests.unit.ingest.chunking.promises import check_promises
 from tests.unit.ingest.parsing import mutations

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.registry import chunk_parameters
+from rag_assets.ingest.chunking.chunkers import chunk_parameters
 from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN
 from rag_assets.ingest.parsing.registry import parse
 

@@ -26,10 +26,11 @@ from rag_assets.ingest.sources.diff import (
     Change,
     ChangeKind,
     Comparison,
+    Digest,
     KnownDocument,
     deletions_suspicious,
+    hash_documents,
 )
-from rag_assets.ingest.sources.digests import Digest, hash_documents
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.model import (
     RACY_NS,

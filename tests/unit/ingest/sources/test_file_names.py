@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.sources.file_names import LONGEST, shown_name
+from rag_assets.ingest.sources.uploads import LONGEST, shown_name
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from rag_assets.common.errors import (
     DocumentTooLarge,
     DocumentVanished,
 )
+from rag_assets.ingest.sources.disk import PIECE_BYTES
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
-from rag_assets.ingest.sources.safe_files import PIECE_BYTES
 
 
 def source(root: Path) -> FilesSource:

@@ -9,8 +9,7 @@ import pytest
 
 from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.sources.diff import Comparison, KnownDocument
-from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.diff import Comparison, KnownDocument, hash_documents
 from rag_assets.ingest.sources.model import (
     NO_METADATA,
     READ_AGAIN_NS,

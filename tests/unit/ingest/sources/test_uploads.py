@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rag_assets.common.errors import DocumentTooLarge
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
-from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.diff import hash_documents
 from rag_assets.ingest.sources.model import StoredUpload, document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig, UploadsSource
 

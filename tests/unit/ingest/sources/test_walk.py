@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources import disk_reader
+from rag_assets.ingest.sources import disk
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
 from rag_assets.ingest.sources.model import ListedDocument, path_of
@@ -40,7 +40,7 @@ def open_descriptors() -> int:
 @pytest.fixture(autouse=True)
 def _file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test change the folder between two files."""
-    monkeypatch.setattr(disk_reader, "DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(disk, "DOCUMENTS_AT_ONCE", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ def test_unstorable_results_and_interrupts_fail_their_document_alone(
 def test_between_documents_a_worker_is_free() -> None:
     script = """
 import json, os
-from rag_assets.ingest.workers.confinement import Confinement
+from rag_assets.ingest.workers.worker import Confinement
 confinement, seen = Confinement(), []
 def act():
     try:

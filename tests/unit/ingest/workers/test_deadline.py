@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rag_assets.ingest.workers.deadline import Watchdog
+from rag_assets.ingest.workers.process import Watchdog
 
 _SOON = 0.05
 _NEVER = 600.0

@@ -25,9 +25,8 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask, WorkerPool
 from rag_assets.ingest.workers.process import WorkerProcess, scrubbed_environment
-from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from tests.unit.ingest.parsing import pdfs
 
 ROOT = Path(__file__).resolve().parents[4]

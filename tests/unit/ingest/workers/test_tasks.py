@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.chunking import heading
+from rag_assets.ingest.chunking import chunkers
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.kinds import (
     UNREAD,
@@ -16,12 +16,11 @@ from rag_assets.ingest.chunking.kinds import (
     ChunkParameters,
     ChunkRequest,
 )
-from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
-from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
-from rag_assets.ingest.workers.tasks import ChunkOutcome, ChunkTask
-from rag_assets.ingest.workers.unchunked_text import UnchunkedText
+from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, KeptPool, WorkerPool
+from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.tenants.kinds import installed_kinds
 from tests.unit.ingest.conftest import Parse
 
@@ -82,7 +81,7 @@ def test_a_chunker_that_workers_do_not_know_works_here(
     pool: WorkerPool, texts: list[ParsedText]
 ) -> None:
     def whole(request: ChunkRequest) -> list[Passage]:
-        return heading.split(request)[:1]
+        return chunkers.split_by_headings(request)[:1]
 
     kind = ChunkerKind("heading", "another by a built-in name", whole, "tokens", 100)
     todo = task(texts[:1], kind)

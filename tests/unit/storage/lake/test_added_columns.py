@@ -8,8 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.model import Definition, Fact
+from rag_assets.ingest.chunking.model import BlockPlace, Definition, Fact
 from rag_assets.ingest.parsing.model import Block, ParsedText, from_record, parsed_digest, to_record
 from rag_assets.storage.lake.damage import damaged_files
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow

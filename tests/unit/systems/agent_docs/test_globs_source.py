@@ -18,9 +18,9 @@ from rag_assets.common.errors import (
     ListingFailed,
 )
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN
+from rag_assets.ingest.sources.disk import Roots
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource
-from rag_assets.ingest.sources.roots import Roots
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant

@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.heading import HEADING
+from rag_assets.ingest.chunking.chunkers import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
 from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalised
 from rag_assets.ingest.parsing.markdown import parse_markdown

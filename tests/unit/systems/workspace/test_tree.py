@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.systems.workspace.tree import (
     DEEPEST,
     Page,

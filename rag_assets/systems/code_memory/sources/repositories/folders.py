@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_below, open_regular
 from rag_assets.systems.code_memory.sources.repositories.configuration import parse_configuration
 
 GIT = ".git"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_below, open_regular
 
 ObjectKind: TypeAlias = Literal["commit", "tree", "blob", "tag"]
 

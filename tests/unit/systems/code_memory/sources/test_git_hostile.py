@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.disk import Roots
 from tests.repositories import MadeRepository, contents, listed, source_of
 
 HOOKS = ("post-checkout", "pre-commit", "post-index-change", "fsmonitor-watchman", "post-merge")

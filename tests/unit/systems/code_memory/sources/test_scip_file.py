@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected, DocumentTooLarge
-from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.disk import Roots
 from rag_assets.systems.code_memory.sources import scip_file
 from rag_assets.systems.code_memory.sources.scip_file import text_of_index
 from tests.repositories import MadeRepository, listed, source_of
