@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION
+from rag_assets.runtime.elasticsearch_install import ELASTICSEARCH_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".local" / "benchmark"

@@ -17,13 +17,13 @@ from elasticsearch import Elasticsearch
 
 from benchmarks.measure import PROJECT
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.fork_server import ForkServerProcess
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.postgres import EmbeddedPostgres
+from rag_assets.runtime.program_processes import ForkServerProcess
 
 _START_FORK_SERVER = """
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.fork_server import ForkServerProcess
+from rag_assets.runtime.program_processes import ForkServerProcess
 ForkServerProcess(Settings.from_environment()).start()
 """
 

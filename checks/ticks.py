@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import duration
-from rag_assets.local_stack.stack import LocalStack, ServiceStatus
+from rag_assets.runtime.stack import LocalStack, ServiceStatus
 
 
 def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:

@@ -109,7 +109,7 @@ class KnowledgeBase:
 @pytest.fixture(scope="session")
 def knowledge_base_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of an embedded Postgres, which is stopped after the tests."""
-    from rag_assets.local_stack.postgres import EmbeddedPostgres
+    from rag_assets.runtime.postgres import EmbeddedPostgres
 
     server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"))
     server.start()

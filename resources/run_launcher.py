@@ -24,9 +24,9 @@ from rag_assets.dagster_compat import (
 )
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
-from rag_assets.local_stack.fork_server import revive
-from rag_assets.local_stack.liveness import ProcessIdentity
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
+from rag_assets.runtime.liveness import ProcessIdentity
+from rag_assets.runtime.program_processes import revive
 
 
 class ForkingRunLauncher(DefaultRunLauncher):

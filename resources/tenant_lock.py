@@ -11,10 +11,10 @@ from pydantic import PrivateAttr
 
 from rag_assets.common.errors import RagAssetsError, TenantLocked
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
 from rag_assets.resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import Workbench
+from rag_assets.runtime.liveness import ProcessIdentity, mark_process
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
 

@@ -15,7 +15,6 @@ from pydantic import PrivateAttr
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
-from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
@@ -24,6 +23,7 @@ from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.runtime.watch_report import WatchReportFile
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord

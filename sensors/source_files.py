@@ -14,13 +14,13 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, sensor
-from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.privacy.masker import masker_of
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from rag_assets.resources.workbench import clear_failures
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.sensors.due import TenantState, why_due
 from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict

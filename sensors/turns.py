@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport
 
 ROUND_SECONDS = 45.0
 """Seconds in which each tenant gets a turn; less than a minute, as ticks are late under load."""

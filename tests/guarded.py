@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from elasticsearch import Elasticsearch
 
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import Access
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_install import Access
 from tests.servers import server_directory
 
 INDEX = "shared"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kingfisher_sdk import Rules
 
-from rag_assets.local_stack.processes import exclusive
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.runtime.processes import exclusive
 
 SHARED_RULES = "RAG_ASSETS_TEST_RULES"
 """Environment variable: the folder of the rules of a session with several processes."""

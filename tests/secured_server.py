@@ -27,15 +27,15 @@ from typing import Any, Final
 from elasticsearch import ConnectionError as NotConnected
 from elasticsearch import Elasticsearch
 
-from rag_assets.local_stack import elasticsearch_node as node
-from rag_assets.local_stack.elasticsearch_jars import (
+from rag_assets.runtime import elasticsearch_node as node
+from rag_assets.runtime.elasticsearch_install import (
     ELASTICSEARCH_VERSION,
     TRANSPORT_FOLDER,
     Jar,
     fetch_jar,
     install_distribution,
 )
-from rag_assets.local_stack.net import LOOPBACK, free_port
+from rag_assets.runtime.net import LOOPBACK, free_port
 
 PASSWORD: Final = "password-of-the-test"
 _LOCK: Final = Path(__file__).with_name("secured_server.lock")

@@ -21,14 +21,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.postgres import SETTINGS, EmbeddedPostgres
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.postgres import SETTINGS, EmbeddedPostgres
 
 _GUARD = """
 import shutil, sys
 from pathlib import Path
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.postgres import EmbeddedPostgres
 sys.stdin.read()
 directory = Path(sys.argv[1])
 EmbeddedPostgres(directory).stop()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_assets.local_stack.net import free_port
+from rag_assets.runtime.net import free_port
 
 _START_SECONDS = 120
 _CLI = (sys.executable, "-m", "rag_assets.cli")

@@ -33,7 +33,7 @@ from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.blobs.store import open_blobs
 
 WORK = PROJECT / ".local" / "benchmark-pushing"

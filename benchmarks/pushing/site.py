@@ -24,12 +24,12 @@ from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.local_stack.liveness import ProcessIdentity
-from rag_assets.local_stack.net import free_port
-from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.pipeline.context import owner_of
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG
+from rag_assets.runtime.liveness import ProcessIdentity
+from rag_assets.runtime.net import free_port
+from rag_assets.runtime.processes import BackgroundProcess
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore

@@ -24,7 +24,7 @@ from benchmarks import corpus
 from benchmarks.measure import PROJECT
 from benchmarks.servers import Servers
 from benchmarks.serving.questions import read
-from rag_assets.local_stack.net import free_port
+from rag_assets.runtime.net import free_port
 
 QUESTIONS = 20_000
 """Of each tenant: none is sent twice unless a case repeats it."""

@@ -15,7 +15,7 @@ from benchmarks.measure import PROJECT, tree_cpu
 from benchmarks.servers import Servers
 from benchmarks.serving.cases import Case
 from benchmarks.serving.installation import QUESTIONS, Installation, Service
-from rag_assets.local_stack.net import mask_url
+from rag_assets.runtime.net import mask_url
 
 _FEW = 50
 """Questions of a case that repeats them."""

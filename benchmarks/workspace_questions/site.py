@@ -22,7 +22,7 @@ import jwt
 from benchmarks.servers import Servers
 from examples.workspace.data import Person
 from rag_assets.client import Client
-from rag_assets.local_stack.net import free_port
+from rag_assets.runtime.net import free_port
 
 ADMIN: Final = "chief"
 _SECRET: Final = secrets.token_urlsafe()

@@ -13,11 +13,11 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import SYNC
-from rag_assets.local_stack.fork_server import revive
-from rag_assets.local_stack.stack import LocalStack
 from rag_assets.privacy.masker import masker_of
+from rag_assets.runtime.program_processes import revive
+from rag_assets.runtime.stack import LocalStack
+from rag_assets.runtime.watcher import Watcher
 from rag_assets.storage.installation.identity import open_catalog
-from rag_assets.watch.watcher import Watcher
 
 
 class ForkedFollower:
@@ -45,7 +45,7 @@ class ForkedFollower:
         return cls(ours)
 
     def follow(self, tenant_id: str) -> float | None:
-        """See rag_assets.watch.lanes.Follower."""
+        """See rag_assets.runtime.sync_lanes.Follower."""
         self._connection.sendall(json.dumps(tenant_id).encode() + b"\n")
         answer = self._answers.readline()
         if not answer:

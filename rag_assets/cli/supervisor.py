@@ -7,8 +7,8 @@ import sys
 from contextlib import suppress
 
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.stack import LocalStack
-from rag_assets.local_stack.supervisor import RestartFile, Supervisor
+from rag_assets.runtime.stack import LocalStack
+from rag_assets.runtime.supervisor import RestartFile, Supervisor
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, DiskFull
 from rag_assets.common.settings import Settings
 
 FLOOD_STAGE_BYTES: Final = 1 << 30
-"""Flood stage of the embedded Elasticsearch; see rag_assets.local_stack.elasticsearch_node."""
+"""Flood stage of the embedded Elasticsearch; see rag_assets.runtime.elasticsearch_node."""
 _LEAST_SHARE: Final = 0.05
 _HINT: Final = (
     "free or add disk space there; results that were already paid for are kept. Run"

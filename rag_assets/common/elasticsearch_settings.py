@@ -66,7 +66,7 @@ class IndexLayout:
 class ElasticsearchSettings:
     """The settings of an external Elasticsearch except its address, as they were given.
 
-    Secrets may be sealed: `rag_assets.local_stack.elasticsearch_access` makes a connection from
+    Secrets may be sealed: `rag_assets.runtime.elasticsearch_access` makes a connection from
     them.
 
     Attributes:

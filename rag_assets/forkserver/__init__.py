@@ -4,7 +4,6 @@ Importing Dagster, Polars and Elasticsearch takes a command seconds before it do
 fork server imports them once, and its forks share the memory of the imports. The fork server opens
 no connection, model session or thread.
 
-`protocol` defines the messages on its socket, `client` requests a fork, `server` answers, and
-`child` is the fork. `fingerprint` checks whether the imported code still matches the disk. The
+`protocol` defines the messages on its socket, `client` requests a fork, and `server` answers. The
 command line's fork server decides which code is imported and executed.
 """

@@ -13,8 +13,8 @@ def execute_run(arguments: str) -> None:
     """
     from rag_assets import dagster_compat
     from rag_assets.common.settings import Settings
-    from rag_assets.local_stack.liveness import mark_process
     from rag_assets.resources.tenant_lock import marks
+    from rag_assets.runtime.liveness import mark_process
 
     mark_process(marks(Settings.from_environment()))
     code = dagster_compat.execute_run(arguments)

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import RunRecord
 
-from rag_assets.local_stack.processes import silent
+from rag_assets.runtime.processes import silent
 from rag_assets.storage.catalog.catalog import Catalog
 from tests.installation import Installation
 

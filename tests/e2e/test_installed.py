@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from rag_assets.local_stack.net import free_port
+from rag_assets.runtime.net import free_port
 from tests.distributions import build_wheel, install_wheel, wheel_requirements
 from tests.servers import server_directory
 

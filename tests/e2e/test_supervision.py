@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.liveness import wait_for
-from rag_assets.local_stack.net import free_port
-from rag_assets.local_stack.processes import BackgroundProcess
-from rag_assets.local_stack.stack import LocalStack
-from rag_assets.local_stack.supervisor import RestartFile
+from rag_assets.runtime.liveness import wait_for
+from rag_assets.runtime.net import free_port
+from rag_assets.runtime.processes import BackgroundProcess
+from rag_assets.runtime.stack import LocalStack
+from rag_assets.runtime.supervisor import RestartFile
 from tests.servers import server_directory
 
 _PATIENCE = 120

@@ -29,7 +29,6 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
-from rag_assets.local_stack.dagster_processes import plain_url
 from rag_assets.resources.own_runs import (
     INSTALLATION_TAG,
     NO_RUN_RETRIES,
@@ -37,6 +36,7 @@ from rag_assets.resources.own_runs import (
     RUN_TAGS,
     instance_id,
 )
+from rag_assets.runtime.program_processes import plain_url
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.storage.catalog.erasure.traces import dagster_histories

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from tests.databases import create_empty_database, drop_database
 from tests.dumps import dump
 from tests.installation import FAST, Installation, new_installation

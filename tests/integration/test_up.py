@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.stack import LocalStack
 from tests.installation import FAST, Installation
 
 

@@ -14,11 +14,10 @@ import pytest
 
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
+from rag_assets.runtime.sync_lanes import QUIET_SECONDS
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile
+from rag_assets.runtime.watcher import Watcher, hooked_folder
 from rag_assets.storage.catalog.records.model import PushedRecord
-from rag_assets.watch.hooked import hooked_folder
-from rag_assets.watch.marks import QUIET_SECONDS
-from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
 from tests.records import put_record, remove_record
 

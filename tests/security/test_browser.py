@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import Access
-from rag_assets.local_stack.net import free_port
-from rag_assets.local_stack.processes import silent
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_install import Access
+from rag_assets.runtime.net import free_port
+from rag_assets.runtime.processes import silent
+from rag_assets.runtime.stack import LocalStack
 from tests.browser import REBOUND, OtherSite, chromium, other_site
 from tests.guarded import INDEX, access_to, guarded_server, require_untouched
 

@@ -22,8 +22,7 @@ from docs.tools.dependencies.components import LOCK, ROOT, components, packages
 from docs.tools.dependencies.licences import FILE, _as_toml, read
 from docs.tools.dependencies.sbom import bill_of_materials, purl
 from rag_assets.common.tokens import ENCODING
-from rag_assets.local_stack.elasticsearch_jars import locked_jars
-from rag_assets.local_stack.guard_build import COMPILER
+from rag_assets.runtime.elasticsearch_install import COMPILER, locked_jars
 
 _VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 

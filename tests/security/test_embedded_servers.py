@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import OWNER, SEARCHER, Access
-from rag_assets.local_stack.net import get
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_install import OWNER, SEARCHER, Access
+from rag_assets.runtime.net import get
+from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.guarded import (
     DOCUMENT,

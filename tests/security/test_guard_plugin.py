@@ -14,11 +14,15 @@ from elasticsearch import Elasticsearch
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_jars import install_distribution
-from rag_assets.local_stack.guard_build import GUARD_DIGEST, compile_guard, install_guard
-from rag_assets.local_stack.net import free_port, get
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_install import (
+    GUARD_DIGEST,
+    compile_guard,
+    install_distribution,
+    install_guard,
+)
+from rag_assets.runtime.net import free_port, get
+from rag_assets.runtime.stack import LocalStack
 from tests.guarded import INDEX, fill
 from tests.raw_http import Target
 from tests.servers import server_directory
@@ -28,7 +32,7 @@ def test_the_sources_of_the_guard_compile_to_the_recorded_digest(tmp_path: Path)
     install_distribution(tmp_path)
     digest = hashlib.sha256(compile_guard(tmp_path)).hexdigest()
     assert digest == GUARD_DIGEST.read_text().strip(), (
-        "python -m rag_assets.local_stack.guard_build"
+        "python -m rag_assets.runtime.elasticsearch_install"
     )
 
 
@@ -104,7 +108,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
 
 
 def start_node(server: EmbeddedElasticsearch, home: Path, port: int, url: str) -> None:
-    module = "rag_assets.local_stack.elasticsearch_node"
+    module = "rag_assets.runtime.elasticsearch_node"
     command = [sys.executable, "-m", module, "--home", home, "--data", server.directory / "data"]
     with server.process.lock():
         server.process.start(

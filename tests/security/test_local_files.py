@@ -13,11 +13,11 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.liveness import wait_for
-from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.local_stack.private_files import keep_private, list_exposed
-from rag_assets.local_stack.processes import BackgroundProcess
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.liveness import wait_for
+from rag_assets.runtime.postgres import EmbeddedPostgres
+from rag_assets.runtime.private_files import keep_private, list_exposed
+from rag_assets.runtime.processes import BackgroundProcess
+from rag_assets.runtime.stack import LocalStack
 from tests.installation import FAST, Installation
 from tests.servers import server_directory
 

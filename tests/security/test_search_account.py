@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from elasticsearch import ApiError, Elasticsearch
 
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import SEARCHER, Access
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_install import SEARCHER, Access
 from tests.guarded import (
     DOCUMENT,
     INDEX,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag_assets.ingest.parsing.languages import language_model
-from rag_assets.local_stack.elasticsearch_jars import locked_jars
-from rag_assets.local_stack.guard_build import COMPILER
+from rag_assets.runtime.elasticsearch_install import COMPILER, locked_jars
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"

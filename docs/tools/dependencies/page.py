@@ -11,7 +11,7 @@ _INTRODUCTION = """# Dependencies and licences
 
 What is locked, and under which licence it comes, as an SPDX expression. Made by `make docs` from
 `requirements/lock.txt`, `requirements/bootstrap.txt`, `requirements/licences.toml` and
-`rag_assets/local_stack/elasticsearch_jars.lock`; [Security](security.md#dependencies) has their
+`rag_assets/runtime/elasticsearch_jars.lock`; [Security](security.md#dependencies) has their
 updates. Packages for development are used by tests, checks and benchmarks alone. What a wheel
 bundles (a JDK, Postgres, PDFium, Tesseract) comes under licences of its own, which the wheel
 carries along. `NOTICE` names every model, grammar and data file.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.local_stack.elasticsearch_access import seal_secret
+from rag_assets.runtime.elasticsearch_access import seal_secret
 
 if TYPE_CHECKING:
     from rag_assets.storage.index.elasticsearch.check import Purpose

@@ -127,7 +127,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
     A sealed setting may be the only copy of its secret, so it is printed before the former master
     key is deleted.
     """
-    from rag_assets.local_stack.elasticsearch_access import seal_secret, sealed_secrets
+    from rag_assets.runtime.elasticsearch_access import seal_secret, sealed_secrets
 
     secrets = sealed_secrets(session.settings)
 

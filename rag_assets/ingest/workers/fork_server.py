@@ -12,9 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND
-from rag_assets.forkserver.server import ForkServer
+from rag_assets.forkserver.server import Fingerprint, ForkServer
 from rag_assets.ingest.workers.worker import prepare, prepare_chunking, serve
 from rag_assets.privacy.secrets.scanner import SecretScanner
 

@@ -32,7 +32,7 @@ from rag_assets.common.errors import (
     ParserUnusable,
     ServiceUnavailable,
 )
-from rag_assets.forkserver.process import ForkedProcess
+from rag_assets.forkserver.client import ForkedProcess
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
 from rag_assets.ingest.chunking.chunk_set import from_record as chunk_set_of
 from rag_assets.ingest.chunking.chunkers import chunker_of_workers

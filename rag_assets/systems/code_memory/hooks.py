@@ -18,6 +18,7 @@ from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
+from rag_assets.runtime.watcher import hooked_folder
 from rag_assets.systems.code_memory.sources.repositories.configuration import (
     is_true,
     parse_configuration,
@@ -27,7 +28,6 @@ from rag_assets.systems.code_memory.sources.repositories.folders import (
     locate,
     read_configuration,
 )
-from rag_assets.watch.hooked import hooked_folder
 
 NAMES: Final = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
 KEPT_SUFFIX: Final = ".before-rag-assets"

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from rag_assets.common.errors import SessionsNotKept
-from rag_assets.local_stack.net import free_port
+from rag_assets.runtime.net import free_port
 from rag_assets.storage.catalog import lock
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database

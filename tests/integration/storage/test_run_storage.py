@@ -14,8 +14,8 @@ from dagster._core.instance.ref import InstanceRef
 from psycopg import sql
 
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
-from rag_assets.local_stack.dagster_processes import plain_url
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
+from rag_assets.runtime.program_processes import plain_url
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery, scanned_columns
 from rag_assets.storage.catalog.installation.run_storage import (

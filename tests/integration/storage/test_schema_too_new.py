@@ -16,7 +16,7 @@ from psycopg import sql
 
 from rag_assets.common.errors import SchemaTooNew, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.stack import LocalStack
+from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database

@@ -22,8 +22,8 @@ from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.common import extras
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.parsing.ocr import require_languages
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = {"local": extras.LOCAL, "checks": extras.CHECKS, "ocr": extras.OCR}

@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, IndexLayout
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.dagster_processes import dagster_environment
+from rag_assets.runtime.program_processes import dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner

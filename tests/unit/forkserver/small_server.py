@@ -9,9 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
-from rag_assets.forkserver.server import ForkServer, begin_anew
+from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
 
 
 def command(arguments: Sequence[str]) -> None:

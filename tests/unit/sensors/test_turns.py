@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport
 from rag_assets.sensors.turns import (
     HANDED_SECONDS,
     ROUND_SECONDS,

@@ -96,7 +96,7 @@ def test_a_sealed_key_in_a_file_opens_the_connection(
     installation: Installation, gateway: Gateway, tmp_path: Path
 ) -> None:
     from rag_assets.common.settings import Settings
-    from rag_assets.local_stack.elasticsearch_access import external_connection, seal_secret
+    from rag_assets.runtime.elasticsearch_access import external_connection, seal_secret
 
     environment = installation.environment | gateway.environment(KEY)
     del environment["RAG_ASSETS_ELASTICSEARCH_API_KEY"]

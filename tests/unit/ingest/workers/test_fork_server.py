@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import DocumentTimeout, DocumentTooCostly
-from rag_assets.forkserver.process import ForkedProcess
+from rag_assets.forkserver.client import ForkedProcess
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.process import (

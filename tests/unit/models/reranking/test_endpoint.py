@@ -16,10 +16,10 @@ from werkzeug import Request, Response
 
 from rag_assets.common.errors import KeyUnreadable, NoProviderKey, RerankFailed
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.local_stack.liveness import wait_for
 from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
 from rag_assets.models.reranking.endpoint import extract_scores
+from rag_assets.runtime.liveness import wait_for
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 PASSAGES = ["first passage", "second passage", "third passage"]

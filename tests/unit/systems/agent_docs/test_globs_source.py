@@ -21,10 +21,10 @@ from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN
 from rag_assets.ingest.sources.disk import Roots
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.runtime.watched_folders import TenantSources, find_sources
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant
-from rag_assets.watch.folders import TenantSources, find_sources
 
 
 def source(base: Path, *patterns: str, **context: Any) -> DocumentSource:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
+from rag_assets.runtime.watcher import HookedTenants, hooked_folder
 from rag_assets.systems.code_memory.hooks import (
     NAMES,
     block_of,
@@ -20,7 +21,6 @@ from rag_assets.systems.code_memory.hooks import (
     new_hook,
     remove_hooks,
 )
-from rag_assets.watch.hooked import HookedTenants, hooked_folder
 
 SHELLS = [name for name in ("dash", "bash", "zsh", "ksh", "busybox") if shutil.which(name)]
 GIT = shutil.which("git")

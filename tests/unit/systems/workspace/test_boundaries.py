@@ -38,8 +38,8 @@ OTHER_WORKSPACES = {
     "cli/fork_server.py",
     "common/settings.py",
     "dagster_compat.py",
-    "local_stack/dagster_processes.py",
-    "local_stack/stack.py",
+    "runtime/program_processes.py",
+    "runtime/stack.py",
     "web/__main__.py",
 }
 

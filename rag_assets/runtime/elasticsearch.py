@@ -1,0 +1,230 @@
+"""The embedded Elasticsearch: the server itself, from its published jars, in its own process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Literal
+
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.extras import LOCAL, require_extra
+from rag_assets.common.settings import PROJECT_ROOT
+from rag_assets.runtime.elasticsearch_install import (
+    ELASTICSEARCH_VERSION,
+    OWNER,
+    Access,
+    install_distribution,
+    install_guard,
+    write_accounts,
+)
+from rag_assets.runtime.net import free_port, get, get_json, port_is_free
+from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+
+_NODE_MODULE = "rag_assets.runtime.elasticsearch_node"
+_START_SECONDS = 300
+_STOP_SECONDS = 30
+_FAILED_SECONDS = 5.0
+_ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
+"""Fields of cluster health that are not zero while a server recovers indexes."""
+# `GET /` needs a module that the bare server lacks; cluster health does not.
+_HEALTH = "/_cluster/health?local=true"
+
+# The server needs no secrets, and Java would read options from the environment.
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
+
+
+class EmbeddedElasticsearch:
+    """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
+
+    It requires a password, which is stored in ``directory``: see `elasticsearch_guard`.
+
+    Args:
+        directory: holds the jars, the data, the passwords and the pid file.
+        log_file: receives the server's output; by default inside ``directory``.
+        heap: maximum size of the Java heap, in Java's notation; the process takes about 300 MB
+            more.
+    """
+
+    def __init__(self, directory: Path, *, log_file: Path | None = None, heap: str = "1g") -> None:
+        self.directory = directory
+        self.heap = heap
+        self.process = BackgroundProcess(
+            "Elasticsearch",
+            pid_file=directory / "elasticsearch.pid",
+            log_file=log_file or directory / "elasticsearch.log",
+        )
+        self._access_file = directory / "server.json"
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the running server, with the owner's name and password.
+
+        Raises:
+            ServiceUnavailable: it is not running.
+        """
+        return self.url_of(OWNER)
+
+    def url_of(self, account: str) -> str:
+        """Return `url` for an account of `elasticsearch_guard`."""
+        access = self._access()
+        if self.process.find() is None:
+            raise ServiceUnavailable(
+                f"Elasticsearch is not running (its data is in {self.directory})",
+                hint="start it with `rag-assets up`",
+            )
+        if access is None:
+            raise ServiceUnavailable(
+                "Elasticsearch runs without a password: an earlier version started it",
+                hint="run `rag-assets up` to restart it with a password; no data is lost",
+            )
+        return access.url(account)
+
+    def running(self) -> bool:
+        """Return whether the server's process exists."""
+        return self.process.find() is not None
+
+    def answers(self) -> bool:
+        """Return whether the server runs and has recovered all indexes that can be recovered."""
+        access = self._access()
+        return access is not None and self.running() and _recovery(access) != "under way"
+
+    def unguarded(self) -> bool:
+        """Return whether the running server has no password: an earlier version started it."""
+        record = self.process.find()
+        if record is None:
+            return False
+        return self._access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
+
+    def start(self, progress: Progress = silent) -> str:
+        """Start the server unless it runs, wait until it answers, and return its URL.
+
+        A server that an earlier version started without a password is restarted. The first start
+        downloads 44 MB of jars; later starts need no network.
+
+        Raises:
+            ConfigurationError: its packages are not installed.
+            ServiceUnavailable: the jars are not available, or the server does not start.
+        """
+        require_extra(
+            "local",
+            LOCAL[1:],
+            "the embedded Elasticsearch",
+            "set RAG_ASSETS_ELASTICSEARCH_URL to a server of your own",
+        )
+        with self.process.lock():
+            if not self._reuse_server(progress):
+                self._start(progress)
+        return self.url
+
+    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+        """Start the server again if it died; see rag_assets.runtime.supervisor.
+
+        Raises:
+            ServiceUnavailable: it does not start.
+        """
+        with self.process.lock():
+            if self.process.find() is not None or not (is_retry or self.process.has_died()):
+                return False
+            self._start(progress)
+        return True
+
+    def stop(self) -> bool:
+        """Close the node; return False if it was not running."""
+        return self.process.stop()
+
+    def _reuse_server(self, progress: Progress) -> bool:
+        """Return whether a running server can be reused; stop a server without a password."""
+        access = self._access()
+        is_ready = self.answers if access is None else _readiness(access)
+        runs = self.unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
+        if runs and self.unguarded():
+            progress("Elasticsearch: stopping a server without a password")
+            self.process.end(timeout=_STOP_SECONDS)
+            return False
+        return runs
+
+    def _start(self, progress: Progress) -> None:
+        # This happens before any file is written, because a running server may use the passwords
+        # and the port.
+        with self.process.hold():
+            home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
+            install_distribution(home, progress=progress)
+            install_guard(home, progress=progress)
+            progress("Elasticsearch: starting")
+            port = self._launch(home)
+        progress(f"Elasticsearch: running on port {port}")
+
+    def _launch(self, home: Path, *, again: bool = True) -> int:
+        access = self._prepare_access()
+        write_accounts(home, access)
+        command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
+        command += ["--home", home, "--data", self.directory / "data"]
+        command += ["--port", str(access.port), "--heap", self.heap]
+        try:
+            self.process.start(
+                command,
+                env=_environment(),
+                healthy=_readiness(access),
+                timeout=_START_SECONDS,
+                port=access.port,
+            )
+        except ServiceUnavailable:
+            # The server binds the port seconds after the port was chosen. Meanwhile, another
+            # process may have taken it.
+            if not again or port_is_free(access.port):
+                raise
+            return self._launch(home, again=False)
+        return access.port
+
+    def _prepare_access(self) -> Access:
+        """Return the previous port and passwords, so that URLs stay valid; replace a taken port."""
+        last = self._access()
+        port = free_port(last.port if last else None)
+        access = replace(last, port=port) if last else Access.new(port)
+        if access != last:
+            access.save(self._access_file)
+        return access
+
+    def _access(self) -> Access | None:
+        return Access.load(self._access_file)
+
+
+def _readiness(access: Access) -> Callable[[], bool]:
+    """Return a probe that is True once each index is recovered or cannot be recovered.
+
+    A single index with damaged files must not keep all other indexes unavailable. Between two
+    phases of its start, a server briefly looks as if the recovery were complete, so one good answer
+    is not enough.
+    """
+    failed_since: float | None = None
+
+    def is_ready() -> bool:
+        nonlocal failed_since
+        recovery = _recovery(access)
+        if recovery != "failed":
+            failed_since = None
+            return recovery == "complete"
+        failed_since = failed_since or time.monotonic()
+        return time.monotonic() - failed_since >= _FAILED_SECONDS
+
+    return is_ready
+
+
+def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
+    """Return the state of a server's index recovery; "failed": some indexes stay red."""
+    health = get_json(access.port, _HEALTH, authorization=access.header())
+    if not isinstance(health, dict):
+        return "under way"
+    if health.get("status") in {"yellow", "green"}:
+        return "complete"
+    return "under way" if any(health.get(name) for name in _ACTIVITIES) else "failed"
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return {**kept, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,444 @@
+"""The local stack: an installation's servers, their start, stop, status and endpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
+from rag_assets.common.formatting import counted
+from rag_assets.common.settings import Settings
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_access import external_connection
+from rag_assets.runtime.net import accepts_connections, mask_url
+from rag_assets.runtime.postgres import EmbeddedPostgres
+from rag_assets.runtime.private_files import keep_private, list_exposed
+from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.program_processes import (
+    ChangeWatcherProcess,
+    DagsterProcesses,
+    ForkServerProcess,
+    fingerprint_program,
+    tick_fault,
+)
+from rag_assets.runtime.supervisor import RestartFile, Restarts, Server, SupervisorProcess
+from rag_assets.storage.catalog.installation.roles import Role
+from rag_assets.storage.catalog.installation.run_storage import (
+    DAGSTER_SCHEMA,
+    FormerTables,
+    find_former_tables,
+    prepare_run_storage,
+    replace_run_tables,
+)
+from rag_assets.storage.index.connection import ElasticsearchConnection
+
+ServiceState: TypeAlias = Literal[
+    "running", "stopped", "elsewhere", "external", "unreachable", "unguarded"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Addresses of the two servers. They may contain passwords: never print them.
+
+    Attributes:
+        database_url: URL of Postgres, for commands and runs.
+        owner_url, service_url, dagster_url: URLs of the same database for its other roles.
+        connect: returns the connection to Elasticsearch; may raise errors, see `elasticsearch`.
+    """
+
+    database_url: str = field(repr=False)
+    owner_url: str = field(repr=False)
+    service_url: str = field(repr=False)
+    dagster_url: str = field(repr=False)
+    connect: Callable[[], ElasticsearchConnection] = field(repr=False)
+
+    @property
+    def elasticsearch(self) -> ElasticsearchConnection:
+        """Return the connection to Elasticsearch.
+
+        Raises:
+            ConfigurationError: see LocalStack.elasticsearch_connection.
+            ServiceUnavailable: see LocalStack.elasticsearch_connection.
+        """
+        return self.connect()
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """The present state of one server.
+
+    Attributes:
+        name: name of the server, for people.
+        state: among others, "external": named in the settings and listening, or part of the team's
+            Dagster instance that DAGSTER_HOME names; "unreachable": running, or named in the
+            settings, but not answering; "unguarded": started by an earlier version without a
+            password; "elsewhere": running over this home folder in another container or on another
+            machine.
+        url: URL of the server without passwords; None if it has no URL.
+        pid: pid of the process, if it is a running server of the installation.
+        log: log file, if it is a server of the installation.
+        last_tick: when a sensor of the running daemon last ticked; None if unknown.
+        fault: what is wrong with a running server, and the remedy.
+        restarts: restarts of an embedded server by the supervisor; None if none was reported.
+    """
+
+    name: str
+    state: ServiceState
+    url: str | None = None
+    pid: int | None = None
+    log: Path | None = None
+    last_tick: datetime | None = None
+    fault: str | None = None
+    restarts: Restarts | None = None
+
+
+class LocalStack:
+    """Postgres, Elasticsearch, Dagster's two processes, the fork server, watcher and supervisor.
+
+    A server with a URL in the settings is external: it is used, and never started or stopped.
+
+    Args:
+        settings: folders, external URLs, heap and port.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        logs = settings.local / "logs"
+        self._settings = settings
+        self.postgres = EmbeddedPostgres(
+            settings.local / "postgres", log_file=logs / "postgres.log"
+        )
+        self.elasticsearch = EmbeddedElasticsearch(
+            settings.local / "elasticsearch",
+            log_file=logs / "elasticsearch.log",
+            heap=settings.elasticsearch_heap,
+        )
+        self.dagster = DagsterProcesses(settings)
+        self.fork_server = ForkServerProcess(settings)
+        self.watcher = ChangeWatcherProcess(settings)
+        self.supervisor = SupervisorProcess(settings)
+
+    def embedded_servers(self) -> list[Server]:
+        """Return the servers that are not external."""
+        found: list[Server] = []
+        if self._settings.database_url is None:
+            found.append(self.postgres)
+        if self._settings.has_own_elasticsearch:
+            found.append(self.elasticsearch)
+        return found
+
+    def supervise(self, progress: Progress = silent) -> None:
+        """Start the supervisor, which restarts embedded servers that die."""
+        if self.embedded_servers():
+            self.supervisor.start(progress)
+
+    def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
+        """Start the servers that commands use and that are not running; wait until all answer.
+
+        Processes that run this project's code are stopped first if their code or environment
+        differs from that of this command. Thus none of them uses a catalog that this command
+        migrates.
+
+        Args:
+            for_dagster: start the processes that Dagster needs even if all servers are external.
+            progress: called with a line about each step, from several threads.
+
+        Raises:
+            ServiceUnavailable: a server does not start; the others stay as they are.
+            ConfigurationError: the home folder is not ours to use, or the settings of Elasticsearch
+                do not connect to it.
+        """
+        external_connection(self._settings)
+        has_processes = for_dagster or not self._all_external()
+        if has_processes:
+            keep_private(self._settings.local)
+        stopped = self._stop_outdated(progress, of_dagster=for_dagster)
+        if self._settings.has_own_elasticsearch and self.elasticsearch.unguarded():
+            # Dagster processes of an earlier version would also go on connecting without a
+            # password.
+            progress("Dagster: stopping processes of an earlier version")
+            self.dagster.stop()
+        starts: list[Callable[[Progress], object]] = []
+        if self._settings.database_url is None:
+            starts.append(self.postgres.start)
+        if self._settings.has_own_elasticsearch:
+            starts.append(self.elasticsearch.start)
+        if has_processes or self.fork_server.process in stopped:
+            starts.append(self.fork_server.start)
+        with ThreadPoolExecutor(max_workers=3) as pool:
+            started = [pool.submit(start, progress) for start in starts]
+        for server in started:
+            server.result()
+        return self.endpoints()
+
+    def start_dagster(self, progress: Progress = silent) -> None:
+        """Start the processes that act on their own: Dagster's webserver and daemon, the watcher.
+
+        Call this only when the servers run and the catalog has been opened: opening it migrates and
+        checks it.
+
+        Raises:
+            ServiceUnavailable: one of them does not start; the others stay as they are.
+            ConfigurationError: workspace.yaml is missing for Dagster.
+        """
+        if self._settings.dagster_home is None:
+            self.prepare_run_storage(progress)
+            self.dagster.start(self.endpoints().dagster_url, progress)
+        else:
+            progress(
+                "Dagster: not started, because DAGSTER_HOME is the folder of your own instance"
+            )
+        self.watcher.start(progress)
+
+    def prepare_run_storage(self, progress: Progress) -> None:
+        """Prepare the schema of our own Dagster instance; see its module run_storage.
+
+        Raises:
+            ConfigurationError: the Postgres accounts are not permitted to create the schema.
+            OlderProgramRuns: a process of this home folder still uses the tables of an earlier
+                version.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        own = self.endpoints()
+        left = prepare_run_storage(
+            own.dagster_url,
+            own.owner_url,
+            is_embedded=self._settings.database_url is None,
+            before_move=self.require_no_older_process,
+        )
+        if left is not None:
+            choice = (
+                "some or all of the runs are of other code, so they cannot be moved"
+                if left.is_shared
+                else "run `rag-assets installation move-runs --yes` to move them"
+            )
+            progress(
+                f"Dagster's tables in the schema public of the database {left.database} hold"
+                f" {counted(left.runs, 'run')} and stay as they are: our runs are in the schema"
+                f" {DAGSTER_SCHEMA} from now on; {choice}"
+            )
+
+    def former_runs(self) -> FormerTables | None:
+        """Return the content of Dagster's tables in `public`; see its module run_storage."""
+        return find_former_tables(self.endpoints().dagster_url)
+
+    def move_runs(self) -> FormerTables | None:
+        """Move Dagster's tables from `public` to our schema; they replace the tables there.
+
+        Returns:
+            the moved tables; None if there were none.
+
+        Raises:
+            ConfigurationError: the Postgres accounts are not permitted to move the tables, or a
+                process of this home folder uses them.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        own = self.endpoints()
+        processes = (self.dagster.daemon, self.dagster.webserver)
+        if running := [process.name for process in processes if process.find() is not None]:
+            raise ConfigurationError(
+                f"{' and '.join(running)} of this installation use Dagster's tables",
+                hint="run `rag-assets down` to stop them",
+            )
+        return replace_run_tables(own.dagster_url, own.owner_url)
+
+    def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
+        """Stop and return our own processes whose program differs from this process's program."""
+        program, stopped = fingerprint_program(self._settings), []
+        dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
+        own = (self.supervisor.process, self.fork_server.process)
+        for process in (*(dagster if of_dagster else ()), *own):
+            if process.is_outdated(program):
+                progress(f"{process.name}: stopping because its code or environment has changed")
+                process.stop()
+                stopped.append(process)
+        return stopped
+
+    def require_no_older_process(self, _others: Sequence[str] = ()) -> None:
+        """Require that no process of this home folder runs an older program than this one.
+
+        Call this before the catalog is upgraded. The fork server does not count, because before
+        each fork it compares its code with the files on disk.
+
+        Raises:
+            OlderProgramRuns: the program of a process differs from this one.
+        """
+        program = fingerprint_program(self._settings)
+        processes = (self.dagster.daemon, self.dagster.webserver, self.watcher.process)
+        older = [process.name for process in processes if process.is_outdated(program)]
+        if older:
+            raise OlderProgramRuns(
+                f"this program would upgrade the catalog's schema, but {' and '.join(older)}"
+                " of this installation run an older program, which would stop processing"
+                " changes",
+                hint="`rag-assets up` replaces them and upgrades the catalog; `rag-assets down`"
+                " stops them",
+            )
+
+    def down(self) -> None:
+        """Stop every server of the installation; Dagster is first, because it uses the others."""
+        self.supervisor.stop()
+        self.watcher.process.stop()
+        self.dagster.stop()
+        self.fork_server.process.stop()
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            stops = [pool.submit(self.postgres.stop), pool.submit(self.elasticsearch.stop)]
+        for stop in stops:
+            stop.result()
+
+    def keep_private(self) -> None:
+        """Close the installation's files to other users; called before the installation is opened.
+
+        Raises:
+            ConfigurationError: the files belong to another user, or the home folder is not
+                writable.
+        """
+        # If all servers are external, the home folder may be read-only and empty.
+        if not self._all_external() or os.access(self._settings.home, os.W_OK):
+            keep_private(self._settings.local)
+
+    def list_exposed(self) -> list[Path]:
+        """Return the files and folders of the installation that other users can access."""
+        found = list_exposed(self._settings.local)
+        lake = Path(self._settings.lake_url)
+        if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
+            found += list_exposed(lake)[:1]
+        return found
+
+    def endpoints(self) -> Endpoints:
+        """Return the addresses of Postgres and Elasticsearch, from small files, without connecting.
+
+        Raises:
+            ServiceUnavailable: Postgres is neither external nor running.
+        """
+        own = self._settings
+        return Endpoints(
+            database_url=self._postgres_url("writer"),
+            owner_url=own.owner_database_url or self._postgres_url("owner"),
+            service_url=own.service_database_url or self._postgres_url("service"),
+            dagster_url=own.dagster_database_url or self._postgres_url("dagster"),
+            connect=self.elasticsearch_connection,
+        )
+
+    def _postgres_url(self, role: Role) -> str:
+        return self._settings.database_url or self.postgres.url_of(role)
+
+    def elasticsearch_connection(self) -> ElasticsearchConnection:
+        """Return the connection to Elasticsearch for all clients.
+
+        Raises:
+            ConfigurationError: the settings name a file or a secret that cannot be used.
+            ServiceUnavailable: Elasticsearch is neither external nor running.
+        """
+        external = external_connection(self._settings)
+        if external is not None:
+            return external
+        return ElasticsearchConnection.from_url(self.elasticsearch.url)
+
+    def status(self) -> list[ServiceStatus]:
+        """Return the present state of every server; each check takes at most two seconds."""
+        checks: list[Callable[[], ServiceStatus]] = [
+            self._postgres_status,
+            self._elasticsearch_status,
+            self._webserver_status,
+            self.daemon_status,
+            self._fork_server_status,
+            lambda: _own(self.watcher.process, lambda: None, lambda: True),
+            lambda: _own(self.supervisor.process, lambda: None, lambda: True),
+        ]
+        with ThreadPoolExecutor(max_workers=len(checks)) as pool:
+            found = [status.result() for status in [pool.submit(check) for check in checks]]
+        if self._settings.dagster_home is not None:
+            dagster = {self.dagster.webserver.name, self.dagster.daemon.name}
+            found = [
+                replace(s, state="external", log=None)
+                if s.name in dagster and s.state == "stopped"
+                else s
+                for s in found
+            ]
+        restarts = RestartFile(self._settings).read()
+        return [replace(s, restarts=restarts.get(s.name)) for s in found]
+
+    def daemon_status(self) -> ServiceStatus:
+        """Return the present state of Dagster's daemon, and when its sensors last ticked."""
+        status = _own(self.dagster.daemon, lambda: None, lambda: True)
+        record = self.dagster.daemon.find()
+        if record is None:
+            return status
+        started = datetime.fromisoformat(record.started_at)
+        try:
+            url = self._settings.dagster_database_url or self._postgres_url("dagster")
+        except ServiceUnavailable:
+            return status
+        last = self.dagster.last_tick(url, default=started)
+        if last is None:
+            return status
+        return replace(status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC)))
+
+    def _all_external(self) -> bool:
+        is_external = not self._settings.has_own_elasticsearch
+        return self._settings.database_url is not None and is_external
+
+    def _postgres_status(self) -> ServiceStatus:
+        if self._settings.database_url is not None:
+            return _external("Postgres", self._settings.database_url)
+        return _own(
+            self.postgres.process,
+            lambda: self.postgres.url,
+            lambda: accepts_connections(self.postgres.url),
+        )
+
+    def _elasticsearch_status(self) -> ServiceStatus:
+        if not self._settings.has_own_elasticsearch:
+            return self._external_elasticsearch_status()
+        server = self.elasticsearch
+        record = server.process.find()
+        if record is not None and server.unguarded():
+            name, log = server.process.name, server.process.log_file
+            return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
+        return _own(server.process, lambda: server.url, server.answers)
+
+    def _external_elasticsearch_status(self) -> ServiceStatus:
+        name = "Elasticsearch"
+        try:
+            connection = self.elasticsearch_connection()
+        except ConfigurationError as error:
+            return ServiceStatus(name, "unreachable", fault=error.advice)
+        answers = any(map(accepts_connections, connection.nodes))
+        return ServiceStatus(name, "external" if answers else "unreachable", connection.shown)
+
+    def _webserver_status(self) -> ServiceStatus:
+        return _own(
+            self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
+        )
+
+    def _fork_server_status(self) -> ServiceStatus:
+        return _own(self.fork_server.process, lambda: None, self.fork_server.answers)
+
+
+def _external(name: str, url: str) -> ServiceStatus:
+    state: ServiceState = "external" if accepts_connections(url) else "unreachable"
+    return ServiceStatus(name, state, mask_url(url))
+
+
+def _own(
+    process: BackgroundProcess, url: Callable[[], str | None], answers: Callable[[], bool]
+) -> ServiceStatus:
+    record = process.find()
+    if record is None:
+        is_elsewhere = process.find_elsewhere() is not None
+        state: ServiceState = "elsewhere" if is_elsewhere else "stopped"
+        return ServiceStatus(process.name, state, log=process.log_file)
+    where = url()
+    return ServiceStatus(
+        process.name,
+        "running" if answers() else "unreachable",
+        mask_url(where) if where else None,
+        record.pid,
+        process.log_file,
+    )

@@ -1,0 +1,249 @@
+"""Supervision of the embedded servers, which starts a server again when it dies.
+
+`up` starts a supervisor, which is a process that depends on no server. It restarts a server if the
+server's record names an ended process of this installation. A server stopped by `down` has no
+record, so it is not restarted. The record in a copy of a home folder names another folder, so a
+server is not started for the copy either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Final, Protocol
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.private_files import write_atomically
+from rag_assets.common.settings import Settings
+from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.program_processes import fingerprint_program
+
+_POLL_SECONDS: Final = 1.0
+_MAX_DELAY_SECONDS: Final = 300.0
+_STABLE_SECONDS: Final = 600.0
+"""A server that ran for at least so many seconds is restarted at once when it dies."""
+_END_SECONDS: Final = 25.0
+
+
+class Server(Protocol):
+    """An embedded server."""
+
+    process: BackgroundProcess
+
+    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+        """Start the server if it died; return whether it was started.
+
+        Args:
+            progress: called with a line about each step.
+            is_retry: whether an earlier attempt to restart the server failed; such an attempt
+                leaves no record of the server.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """Restarts of one server since `up`.
+
+    Attributes:
+        count: number of successful restarts.
+        last_at: when the last restart succeeded, ISO 8601.
+        error: why the server is down; None while it runs.
+        next_at: the time of the next attempt.
+    """
+
+    count: int = 0
+    last_at: str | None = None
+    error: str | None = None
+    next_at: str | None = None
+
+    def describe(self, name: str) -> str | None:
+        """Return a warning about the server; None if there were no restarts and no errors."""
+        if self.error is not None:
+            return (
+                f"{name} died and cannot be started again: {self.error}; the next attempt is at"
+                f" {self.next_at}"
+            )
+        if not self.count:
+            return None
+        times = "once" if self.count == 1 else f"{self.count} times"
+        return f"{name} died and was started again {times} since `up`, the last time {self.last_at}"
+
+
+class RestartFile:
+    """The report of an installation's supervisor.
+
+    Args:
+        settings: contain the home folder of the installation.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._path = _folder(settings) / "restarts.json"
+
+    def read(self) -> dict[str, Restarts]:
+        """Return the restarts by name of the server; empty if no supervisor has reported."""
+        try:
+            found = json.loads(self._path.read_text())
+            return {str(name): Restarts(**values) for name, values in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def write(self, restarts: Mapping[str, Restarts]) -> None:
+        """Replace the report."""
+        content = {name: asdict(of) for name, of in restarts.items()}
+        write_atomically(self._path, json.dumps(content))
+
+    def remove(self) -> None:
+        """Remove the report of servers that were stopped."""
+        self._path.unlink(missing_ok=True)
+
+
+class SupervisorProcess:
+    """Starts and finds the supervisor of one installation.
+
+    Args:
+        settings: contain the home folder of the installation.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.process = BackgroundProcess(
+            "Supervisor",
+            pid_file=_folder(settings) / "supervisor.pid",
+            log_file=settings.local / "logs" / "supervisor.log",
+        )
+
+    def start(self, progress: Progress = silent) -> None:
+        """Start the supervisor unless it runs."""
+        with self.process.lock():
+            if self.process.find() is not None:
+                return
+            progress("Supervisor: starting")
+            self.process.launch(
+                [sys.executable, "-m", "rag_assets.cli.supervisor"],
+                env={**os.environ, **self._settings.address_variables()},
+                cwd=self._settings.home,
+                program=fingerprint_program(self._settings),
+            )
+
+    def stop(self) -> None:
+        """Stop the supervisor. Call this before stopping servers, or it would restart them."""
+        self.process.stop()
+        RestartFile(self._settings).remove()
+
+
+class Supervisor:
+    """Restarts servers that died, until it is stopped.
+
+    Args:
+        servers: the servers to supervise, each in its own thread.
+        report: receives the restarts.
+        log: called with a line about each restart.
+        base_seconds: delay after the first failure or death in a row; it doubles with each further
+            one.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        report: RestartFile,
+        log: Callable[[str], None],
+        *,
+        base_seconds: float = 1.0,
+    ) -> None:
+        self._servers = servers
+        self._report = report
+        self._log = log
+        self._base_seconds = base_seconds
+        self._stopped = Event()
+        self._lock = Lock()
+        self._restarts = {server.process.name: Restarts() for server in servers}
+
+    def stop(self) -> None:
+        """Make `run` end, once a start that is in progress has finished."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Supervise until stopped."""
+        self._report.write(self._restarts)
+        threads = [Thread(target=self._supervise, args=(s,), daemon=True) for s in self._servers]
+        for thread in threads:
+            thread.start()
+        self._stopped.wait()
+        deadline = time.monotonic() + _END_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _supervise(self, server: Server) -> None:
+        name, row, started = server.process.name, 0, -_STABLE_SECONDS
+        is_retry = False
+        while not self._stopped.wait(_POLL_SECONDS):
+            if not is_retry and not server.process.has_died():
+                continue
+            if time.monotonic() - started >= _STABLE_SECONDS and not is_retry:
+                row = 0
+            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (row - 1)) if row else 0.0
+            if self._stopped.wait(delay):
+                return
+            row = min(row + 1, 20)
+            is_retry = not self._revive(server, is_retry=is_retry, row=row)
+            started = time.monotonic()
+            if not is_retry:
+                self._log(f"{name}: runs")
+
+    def _revive(self, server: Server, *, is_retry: bool, row: int) -> bool:
+        """Start a server again; return False if that failed."""
+        name = server.process.name
+        try:
+            was_started = server.revive(self._log, is_retry=is_retry)
+        except (RagAssetsError, OSError) as error:
+            message = error.message if isinstance(error, RagAssetsError) else str(error)
+            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (row - 1))
+            next_at = _format_time(datetime.now(UTC) + timedelta(seconds=delay))
+            self._log(f"{name}: {message}")
+            self._record(name, error=message.splitlines()[0], next_at=next_at)
+            return False
+        count = self._restarts[name].count
+        if was_started:
+            self._record(name, count=count + 1, last_at=_format_time(datetime.now(UTC)))
+        else:
+            self._record(name)
+        return True
+
+    def _record(
+        self,
+        name: str,
+        *,
+        count: int | None = None,
+        last_at: str | None = None,
+        error: str | None = None,
+        next_at: str | None = None,
+    ) -> None:
+        with self._lock:
+            before = self._restarts[name]
+            self._restarts[name] = replace(
+                before,
+                count=before.count if count is None else count,
+                last_at=last_at or before.last_at,
+                error=error,
+                next_at=next_at,
+            )
+            try:
+                self._report.write(self._restarts)
+            except OSError as error_of_disk:  # A full disk must not stop the supervision.
+                self._log(f"restarts.json: {error_of_disk.strerror}")
+
+
+def _format_time(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.local / "supervisor"

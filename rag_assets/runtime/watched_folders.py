@@ -1,0 +1,515 @@
+"""The folders of all sources that are watched for changes, with Linux's inotify.
+
+An inotify watch covers one folder, so each folder of a tree has its own watch. Which file changed
+does not matter, since a sync lists all sources of the tenant. A new folder is watched before it is
+reported, so that files written to it in between are found. Network file systems report no changes,
+so folders on them are not watched.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import select
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inotify_simple import INotify, flags
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.tenants.model import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSources:
+    """The folders of a tenant's sources.
+
+    Attributes:
+        folders: absolute paths, in which symbolic links are not yet resolved.
+        told: whether changes in all sources are reported: changes in folders by the kernel, pushes
+            and uploads by the catalog. Sources of other kinds must be listed to find changes.
+    """
+
+    folders: tuple[str, ...] = ()
+    told: bool = False
+
+
+def find_sources(record: TenantRecord, base: Path) -> TenantSources:
+    """Return the sources of a tenant; empty if its configuration cannot be read.
+
+    Args:
+        record: the tenant.
+        base: folder to which relative paths in the configuration refer.
+    """
+    try:
+        tenant = Tenant.from_config(record.config)
+    except ConfigurationError:
+        return TenantSources()
+    kinds = [(tenant.source_kind(source), source) for source in tenant.sources]
+    folders = [folder for kind, source in kinds for folder in kind.watched(source)]
+    return TenantSources(
+        tuple(str(base / folder) for folder in folders),
+        all(kind.tells(source) for kind, source in kinds),
+    )
+
+
+def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
+    """Return the tenants that read each folder, by path of the folder without symbolic links.
+
+    Args:
+        tenants: sources of the tenants, by tenant id.
+    """
+    found: dict[str, set[str]] = {}
+    for tenant_id, sources in tenants.items():
+        for folder in sources.folders:
+            found.setdefault(os.path.realpath(folder), set()).add(tenant_id)
+    return {folder: frozenset(readers) for folder, readers in found.items()}
+
+
+def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the tenants that read any of the paths.
+
+    Args:
+        paths: absolute paths.
+        folders: see readers_of_folders.
+    """
+    known: set[str] = set()
+    for path in paths:
+        while path not in known:
+            known.add(path)
+            path = os.path.dirname(path)  # noqa: PTH120, PLW2901
+    return {tenant for folder in known & folders.keys() for tenant in folders[folder]}
+
+
+def outermost(folders: Iterable[str]) -> list[str]:
+    """Return the folders that do not lie in another of them, because watching is recursive."""
+    kept: list[str] = []
+    for folder in sorted(folders, key=lambda path: Path(path).parts):
+        if not kept or not lies_in(folder, kept[-1]):
+            kept.append(folder)
+    return kept
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Return whether a path is the folder itself or lies below it."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_LOCAL = frozenset(
+    (
+        *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "bcachefs", "f2fs", "jfs", "reiserfs"),
+        *("tmpfs", "ramfs", "overlay", "aufs", "vfat", "exfat", "msdos", "ntfs", "ntfs3"),
+        *("nilfs2", "hfsplus", "erofs", "squashfs", "iso9660", "udf"),
+    )
+)
+"""File systems that only this machine changes; others, such as NFS, are changed by other machines
+too."""
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+class Mounts:
+    """Mounted file systems.
+
+    Args:
+        listed: text in the format of proc_pid_mountinfo(5); by default, the mounts of this process.
+    """
+
+    def __init__(self, listed: str | None = None) -> None:
+        if listed is None:
+            listed = _MOUNTS.read_text(errors="surrogateescape") if _MOUNTS.exists() else ""
+        # If several file systems are mounted on one path, the last mount counts.
+        self._kinds = dict(_mount(line) for line in listed.splitlines())
+        self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL]
+
+    def tell_of_changes(self, folder: str) -> bool:
+        """Return whether this machine's kernel reports every change in a folder.
+
+        This is the case if the file system of the folder, and all file systems mounted below it,
+        are local.
+
+        Args:
+            folder: absolute path without symbolic links.
+        """
+        own = folder
+        while own not in self._kinds and own != os.sep:
+            own = os.path.dirname(own)  # noqa: PTH120
+        local = self._kinds.get(own) in _LOCAL
+        return local and not any(lies_in(other, folder) for other in self._others)
+
+
+def _mount(line: str) -> tuple[str, str]:
+    """Return the mount point and the kind of a file system."""
+    before, _, after = line.partition(" - ")
+    point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
+    return point, after.split(" ", 1)[0]
+
+
+_SAVED = (
+    *(flags.CLOSE_WRITE, flags.MOVED_FROM, flags.MOVED_TO, flags.DELETE, flags.ATTRIB),
+    *(flags.DELETE_SELF, flags.MOVE_SELF, flags.UNMOUNT),
+)
+_WRITTEN = (flags.MODIFY, flags.CREATE)
+_SAVED_MASK, _WRITTEN_MASK = sum(_SAVED), sum(_WRITTEN)
+_MASK = (_SAVED_MASK | _WRITTEN_MASK | flags.ONLYDIR | flags.DONT_FOLLOW) & ~flags.UNMOUNT
+_GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
+_ENTERED = flags.CREATE | flags.MOVED_TO
+
+
+TOO_MANY = "too many folders to watch (fs.inotify.max_user_watches)"
+
+
+class TooManyWatches(OSError):
+    """The kernel allows no further inotify watches."""
+
+
+@dataclass
+class Changes:
+    """The changes since the last call of `read`.
+
+    Attributes:
+        saved: folders in which something was saved, renamed, removed or created.
+        written: folders with an open file that is being written.
+        gone: roots that are no longer watched, because they were moved or removed.
+        refused: roots that are no longer watched, because they now have too many folders.
+        overflowed: whether the kernel dropped events.
+    """
+
+    saved: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    overflowed: bool = False
+
+
+class FolderTrees:
+    """Watches folder trees; all methods except `wake` must be called from the same thread.
+
+    Args:
+        skipped: returns whether a path, with everything below it, is left unwatched.
+
+    Raises:
+        OSError: the kernel allows no further user of inotify.
+    """
+
+    def __init__(self, skipped: Callable[[str], bool]) -> None:
+        self._inotify = INotify(nonblocking=True)
+        self._skipped = skipped
+        self._folders: dict[int, str] = {}
+        self._watches: dict[str, int] = {}
+        self._roots: dict[str, tuple[int, int]] = {}
+        self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poller = select.poll()
+        for descriptor in (self._inotify.fileno(), self._wakeup):
+            self._poller.register(descriptor, select.POLLIN)
+
+    def close(self) -> None:
+        """End every watch."""
+        self._inotify.close()
+        os.close(self._wakeup)
+
+    @property
+    def roots(self) -> set[str]:
+        """Return the watched roots that have not been replaced by another folder."""
+        return {root for root, identity in self._roots.items() if _identity(root) == identity}
+
+    def wake(self) -> None:
+        """Make `read` return at once."""
+        os.eventfd_write(self._wakeup, 1)
+
+    def add(self, root: str) -> None:
+        """Watch a tree.
+
+        Args:
+            root: an absolute path, outside all other roots.
+
+        Raises:
+            TooManyWatches: the kernel allows no more; the tree is not watched at all.
+            OSError: the root cannot be watched.
+        """
+        self.remove(root)  # The path may have pointed to another folder before.
+        identity = _identity(root)
+        if identity is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        try:
+            self._watch(root)
+            self._extend(root)
+        except OSError:
+            self._drop(root)
+            raise
+        self._roots[root] = identity
+
+    def remove(self, root: str) -> None:
+        """Stop watching a tree."""
+        self._roots.pop(root, None)
+        self._drop(root)
+
+    def read(self, timeout: float) -> Changes:
+        """Wait for changes.
+
+        Args:
+            timeout: seconds after which the result is empty.
+        """
+        self._poller.poll(timeout * 1_000)
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wakeup)
+        changes = Changes()
+        for watch, mask, _, name in self._inotify.read(timeout=0):
+            if mask & flags.Q_OVERFLOW:
+                changes.overflowed = True
+            elif watch in self._folders:
+                self._take(changes, watch, mask, name)
+        changes.written -= changes.saved
+        return changes
+
+    def _take(self, changes: Changes, watch: int, mask: int, name: str) -> None:
+        folder = self._folders[watch]
+        if mask & flags.IGNORED:
+            self._forget(watch)
+        elif name:
+            path = os.path.join(folder, name)  # noqa: PTH118  (thousands of them)
+            if self._skipped(path):
+                return
+            if mask & flags.ISDIR:
+                self._follow(changes, path, mask)
+        if not name and mask & _GONE and folder in self._roots:
+            self.remove(folder)
+            changes.gone.add(folder)
+        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _ENTERED):
+            changes.saved.add(folder)
+        elif mask & _WRITTEN_MASK:
+            changes.written.add(folder)
+
+    def _follow(self, changes: Changes, path: str, mask: int) -> None:
+        """Update the watches after a folder in a tree appeared or disappeared."""
+        if mask & flags.MOVED_FROM:
+            self._drop(path)
+        elif mask & _ENTERED:
+            try:
+                self._watch(path)
+                self._extend(path)
+            except TooManyWatches:
+                root = next(one for one in self._roots if lies_in(path, one))
+                self.remove(root)
+                changes.refused.add(root)
+            except OSError:
+                return  # The folder was removed or is not readable; a listing will report that.
+
+    def _extend(self, folder: str) -> None:
+        """Watch all folders below a folder."""
+        waiting = [folder]
+        while waiting:
+            for path in _subfolders(waiting.pop()):
+                if self._skipped(path):
+                    continue
+                try:
+                    self._watch(path)
+                except TooManyWatches:
+                    raise
+                except OSError:
+                    continue
+                waiting.append(path)
+
+    def _watch(self, folder: str) -> None:
+        try:
+            watch = self._inotify.add_watch(folder, _MASK)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.ENOMEM):
+                raise TooManyWatches(error.errno, TOO_MANY) from None
+            raise
+        # A folder that was moved keeps its watch.
+        self._watches.pop(self._folders.get(watch, ""), None)
+        self._folders[watch] = folder
+        self._watches[folder] = watch
+
+    def _drop(self, folder: str) -> None:
+        for path in [path for path in self._watches if lies_in(path, folder)]:
+            watch = self._watches.pop(path)
+            del self._folders[watch]
+            with suppress(OSError):
+                self._inotify.rm_watch(watch)
+
+    def _forget(self, watch: int) -> None:
+        self._watches.pop(self._folders.pop(watch), None)
+
+
+def _subfolders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(folder)  # noqa: PTH116
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_LOOK_SECONDS = 5.0
+"""Seconds between checks for folders that were created, removed, mounted or replaced."""
+_SOON_SECONDS = 0.5
+_REFUSED_SECONDS = 60.0
+_RESTART_SECONDS = 30.0
+_TOLD_SECONDS = 3_600.0
+_GATHERING_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTenants:
+    """Tenants in whose folders a file was saved, or is being written."""
+
+    saved: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+
+
+class SourceFolders:
+    """Watches folders; `changes` is called from one thread, everything else from any.
+
+    A folder cannot be watched if it is missing, if it lies on a file system that other machines
+    also change, or if it contains too many folders. Then the tenants that read it are not in
+    `watched`, and watching it is tried again later.
+
+    Args:
+        local: the installation's own folder, which is not watched.
+        log: called with a line about a failure.
+    """
+
+    def __init__(self, local: Path, log: Callable[[str], None]) -> None:
+        self._local = str(local.resolve())
+        self._log = log
+        self._trees: FolderTrees | None = None
+        self._sources: Mapping[str, TenantSources] = {}
+        self._readers: Mapping[str, frozenset[str]] = {}
+        self._next_look = 0.0
+        self._refused: dict[str, float] = {}
+        self._began = self._overflowed = False
+        self._restarted = self._told = -_TOLD_SECONDS
+        self.watched: frozenset[str] = frozenset()
+        """Tenants for which the kernel or the catalog reports every change."""
+
+    def read_by(self, sources: Mapping[str, TenantSources]) -> None:
+        """Watch the folders of these tenants from now on."""
+        if sources != self._sources:
+            self._sources = dict(sources)
+            self._next_look = 0.0
+            self.wake()
+
+    def wake(self) -> None:
+        """Make `changes` return at once."""
+        if self._trees is not None:
+            self._trees.wake()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.watched = frozenset()
+        if self._trees is not None:
+            self._trees.close()
+
+    def changes(self, timeout: float) -> ChangedTenants:
+        """Wait for changes.
+
+        Args:
+            timeout: seconds after which the result is empty.
+
+        Raises:
+            OSError: the system does not allow watching.
+        """
+        if self._trees is None:
+            self._trees = FolderTrees(self._is_skipped)
+        added: set[str] = set()
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_SECONDS
+            added = self._look(self._trees)
+        found = self._trees.read(0.0 if added else timeout)
+        for root in found.refused:
+            self._refuse(root, TOO_MANY)
+        if found.gone:
+            self._next_look = min(self._next_look, time.monotonic() + _SOON_SECONDS)
+        if found.overflowed:
+            self._overflow()
+        if found.saved or found.written:
+            time.sleep(_GATHERING_SECONDS)
+        return ChangedTenants(
+            frozenset(find_tenants({*found.saved, *added}, self._readers)),
+            frozenset(find_tenants(found.written, self._readers)),
+        )
+
+    def _look(self, trees: FolderTrees) -> set[str]:
+        """Watch every folder that can be watched now, and return the newly watched folders."""
+        sources = self._sources  # Another thread may replace the mapping meanwhile.
+        self._readers = readers_of_folders(sources)
+        if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
+            self._overflowed = False
+            self._restarted = time.monotonic()
+            for root in trees.roots:
+                trees.remove(root)
+        mounts = Mounts()
+        folders = [folder for folder in self._readers if os.path.isdir(folder)]  # noqa: PTH112
+        wanted = set(outermost(folder for folder in folders if mounts.tell_of_changes(folder)))
+        present = trees.roots
+        for root in present - wanted:
+            trees.remove(root)
+        added = {root for root in wanted - present if self._add(trees, root)}
+        self.watched = (
+            frozenset() if self._overflowed else self._find_observed(trees.roots, sources)
+        )
+        # Folders of the first call are not reported as new, because the sensor has already listed
+        # them all.
+        began, self._began = self._began, self._began or bool(sources)
+        return {folder for folder in folders if _is_below(folder, added)} if began else set()
+
+    def _add(self, trees: FolderTrees, root: str) -> bool:
+        if time.monotonic() < self._refused.get(root, 0.0):
+            return False
+        try:
+            trees.add(root)
+        except OSError as error:
+            self._refuse(root, error.strerror or type(error).__name__)
+            return False
+        self._refused.pop(root, None)
+        return True
+
+    def _refuse(self, root: str, reason: str) -> None:
+        """Stop trying to watch a folder for a while; the sensor lists it meanwhile."""
+        if root not in self._refused:
+            self._log(f"{root} cannot be watched, so it is listed instead: {reason}")
+        self._refused[root] = time.monotonic() + _REFUSED_SECONDS
+        self._next_look = 0.0
+
+    def _overflow(self) -> None:
+        """Treat all folders as unwatched after lost events, until they are watched again."""
+        self._overflowed = True
+        self.watched = frozenset()
+        self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)
+        if time.monotonic() - self._told > _TOLD_SECONDS:
+            self._log("changes came too fast to be reported: all sources are listed instead")
+            self._told = time.monotonic()
+
+    def _find_observed(
+        self, roots: set[str], sources: Mapping[str, TenantSources]
+    ) -> frozenset[str]:
+        within = {folder for folder in self._readers if _is_below(folder, roots)}
+        unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
+        told = {id_ for id_, of in sources.items() if of.told}
+        return frozenset(told - unwatched)
+
+    def _is_skipped(self, path: str) -> bool:
+        return os.path.basename(path) == ".git" or lies_in(path, self._local)  # noqa: PTH119
+
+
+def _is_below(folder: str, roots: set[str]) -> bool:
+    while folder not in roots:
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return False
+        folder = above
+    return True
