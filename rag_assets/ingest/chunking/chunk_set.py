@@ -92,7 +92,6 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
     Args:
         parsed_digest: hash of the parsed text, its blocks, title and masked spans.
         media_type: the detected type; chunkers and languages may depend on it.
-        parameters: the chunker and its limits.
     """
     return key_of(
         "chunk_set",
@@ -116,9 +115,6 @@ def chunk_document(
     or an RSA key.
 
     Args:
-        parsed: the document.
-        parameters: the chunker and its limits.
-        parsed_digest: hash of the parsed text.
         confined: whether this process runs with limits of time and memory for the document.
     """
     language = language_of(parsed)
@@ -149,8 +145,6 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     """Return whether a described pattern matches in a chunk, or masks leave no words of it.
 
     Args:
-        chunk: a chunk with masked text.
-        masks: the masked spans that touch the chunk.
         in_program: whether the chunk is source code. There, a match is often the name of a
             pattern or a test for it, and the definition around it is useful. So only the matched
             span is withheld, unless the secret may lie next to the span rather than in it.
@@ -207,7 +201,6 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     """Return the chunk set of a record; the inverse of to_record.
 
     Args:
-        record: the chunk set.
         text: the parsed text that was cut into these chunks.
     """
     return ChunkSet(
@@ -237,7 +230,6 @@ def facts_of(
     """Return the facts of records; the inverse of fact_records.
 
     Args:
-        records: the records.
         wants_kind: returns whether to include facts of a kind; all by default.
     """
     return tuple(Fact(*one) for one in records if wants_kind is None or wants_kind(one[0]))

@@ -273,13 +273,11 @@ def chunk_parameters(
     """Build parameters from a configuration's fields; omitted fields take the chunker's defaults.
 
     Args:
-        chunker: name of the chunker.
         max_tokens: the limit of a chunker that counts tokens.
         max_characters: the limit of a chunker that counts characters.
         overlap: the overlap, in the unit of the limit; by default in proportion to the limit.
         levels: number of heading levels at which a new passage starts; by default the
             chunker's.
-        chunkers: the known chunkers.
 
     Raises:
         ConfigurationError: the chunker or its setting does not exist, or a value is out of

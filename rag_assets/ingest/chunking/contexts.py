@@ -50,7 +50,6 @@ class Contexts:
         Args:
             region: index of the region in which the passage starts.
             start: offset of the first character of the passage.
-            limit: maximum size of the passage.
             room: size that is still available in the passage; text that does not fit is left
                 out.
         """
@@ -127,7 +126,6 @@ class Contexts:
 
         Args:
             region: index of the region that contains the position.
-            start: the position.
             has_header: whether the first line of a code block is already shown.
         """
         block = self._regions[region]

@@ -128,7 +128,6 @@ class ChunkerKind:
         """Cut a document.
 
         Args:
-            request: the document.
             confined: whether this process runs with limits of time and memory for the document.
         """
         if self.read is not None and confined:
@@ -213,18 +212,12 @@ class ChunkParameters:
 
         Args:
             path: POSIX path within its source.
-            media_type: the media type of its content.
         """
         place = self.kind.place(path, media_type) if self.kind.place is not None else ""
         return replace(self, place=place) if place != self.place else self
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
-        """Return the request to cut a document with these parameters.
-
-        Args:
-            parsed: the document.
-            language: language of the document, if known.
-        """
+        """Return the request to cut a document with these parameters."""
         sizes = self.limit, self.overlap, self.kind.minimum
         levels = self.kind.levels if self.levels is None else self.levels
         return ChunkRequest(

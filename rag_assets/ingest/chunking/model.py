@@ -292,8 +292,6 @@ def locate(
     """Convert passages to chunks, in order, in one pass over the text.
 
     Args:
-        parsed: the text.
-        passages: passages of the text.
         first: the ordinal of the first chunk.
         of_blocks: whether each passage is one block, or part of a block.
     """
@@ -403,9 +401,6 @@ def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
 
     A passage that would start no later than the previous one starts with its new text instead. It
     is left out if it has no new text.
-
-    Args:
-        passages: the passages of a document, in order.
     """
     last = -1
     for passage in passages:

@@ -131,10 +131,8 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
     """Return the start of the longest run of whole words at the end of text[low:high].
 
     Args:
-        text: the document.
         low, high: start and end of the previous passage, which ends with a visible character.
         limit: maximum size of the run; at least 1.
-        measure: the unit of sizes.
 
     Returns:
         An offset after `low`, or `low` itself if the passage is a single word. The offset lies

@@ -89,10 +89,6 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
     are different, and if at most one in three columns is empty. If all records of a table of two or
     more columns are like that, the first is also assumed to be a header, since most such tables
     have one.
-
-    Args:
-        record: the first record, as texts.
-        columns: the number of columns.
     """
     filled = [cell for cell in record if cell]
     return (

@@ -122,7 +122,6 @@ def meaning_of(data: bytes, *, is_text: bool) -> str | None:
     """Name the format of bytes that no parser reads, as in "a PNG picture"; None if unknown.
 
     Args:
-        data: the document.
         is_text: whether it decodes as text; then only text formats are considered.
     """
     marks = _TEXT_MARKS if is_text else (*_MARKS, *_TEXT_MARKS)
@@ -199,7 +198,6 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
     """Return the Office format of a ZIP archive, by the content type of its main part.
 
     Args:
-        file: the archive.
         media_type: the type that the document's source declares; it decides if there are
             several main parts.
 

@@ -104,9 +104,6 @@ _PACKAGES = ("torch", "docling_ibm_models", "docling_parse")
 def require_docling(models: str | None) -> None:
     """Verify that docling's full pipeline is installed.
 
-    Args:
-        models: the folder of docling's models.
-
     Raises:
         ConfigurationError: packages or models are missing; the hint explains how to get them.
     """

@@ -171,7 +171,6 @@ class _Reader:
         """Yield the pieces of a message.
 
         Args:
-            message: as the email package reads it.
             level: heading level of its subject; attachments are read only at the first level.
         """
         yield Piece("heading", header(message, "Subject"), level)

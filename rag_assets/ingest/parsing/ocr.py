@@ -94,10 +94,6 @@ def more_seconds_for(pages: int, limits: ParseLimits) -> float:
 class OcrTime:
     """The time that OCR of one document may take; pages that exceed it are left out.
 
-    Args:
-        limits: limits of the document.
-        clock: returns the time in seconds.
-
     Attributes:
         read: number of pages that were read, or tried without success.
         left_out: number of pages that were not read for lack of time, or took too long.

@@ -38,10 +38,6 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 class Archive:
     """The parts of one archive; at most the declared size of each is read.
 
-    Args:
-        data: the archive.
-        limits: bound the inflated size.
-
     Raises:
         DocumentRejected: the archive is damaged, encrypted, or too large when inflated.
     """

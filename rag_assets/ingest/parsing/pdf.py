@@ -263,13 +263,7 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """Lays out the pages of one PDF.
-
-    Args:
-        file: the PDF.
-        options: the tenant's options.
-        limits: limits for the document.
-    """
+    """Lays out the pages of one PDF."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file

@@ -49,7 +49,6 @@ def blocks_of(body: _Element, *, is_list: bool) -> Iterator[Piece]:
     """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
 
     Args:
-        body: text body of a shape.
         is_list: whether paragraphs have bullets by default.
     """
     shown = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_text(p)))]

@@ -173,11 +173,9 @@ def parse_key(
     """Return the key of the parsed text of a content.
 
     Args:
-        content_sha256: hash of the bytes.
         media_type: the type that its source declares; with the content it determines the
             parser. The parser is known only after the bytes are read, so the key covers all
             parsers' versions.
-        options: the tenant's options.
         edition: how many times a new parse of it was requested.
     """
     chosen = (options or ParseOptions()).identity()
@@ -220,10 +218,7 @@ def parse(
     Only the worker process may call this. Other callers use the pool, which limits time and memory.
 
     Args:
-        data: the document.
         media_type: the type that its source declares.
-        options: the tenant's options.
-        limits: limits for its text, blocks and pages.
 
     Raises:
         DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.

@@ -29,11 +29,6 @@ def hash_documents(
     Only a few batches, and one piece of content per worker, are in memory at a time. Documents are
     taken from the iterable only as they are processed.
 
-    Args:
-        source: the source that listed the documents.
-        documents: the documents to hash.
-        workers: number of reading threads.
-
     Raises:
         ListingFailed: the disk does not answer.
 
@@ -217,10 +212,5 @@ class Comparison:
 
 
 def deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether a person has to approve deleting this many of a source's documents.
-
-    Args:
-        removed: number of documents that are not in the listing.
-        known: number of documents that the source had before.
-    """
+    """Return whether a person has to approve deleting this many of a source's documents."""
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

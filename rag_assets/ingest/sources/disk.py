@@ -243,8 +243,6 @@ class Roots:
         opens the folder does not follow links, so a link that is created later is refused as well.
 
         Args:
-            source: the source's given name.
-            root: absolute path of the root.
             follow_link: whether the source requests it.
 
         Raises:
@@ -258,7 +256,6 @@ class Roots:
         """Refuse a root that must not be read.
 
         Args:
-            source: the source's given name.
             root: absolute and resolved path of the root.
 
         Raises:
@@ -338,12 +335,7 @@ _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """Reads one source's folder, and gives up when the folder does not respond.
-
-    Args:
-        source: the source's given name.
-        folder: the folder, for error messages.
-    """
+    """Reads one source's folder, and gives up when the folder does not respond."""
 
     def __init__(self, source: str, folder: Path) -> None:
         self._source = source
@@ -369,7 +361,6 @@ class DiskReader:
         """Call a function that reads the folder; nested calls count towards its time limit.
 
         Args:
-            read: the function.
             seconds: time limit; READ_SECONDS by default.
 
         Raises:

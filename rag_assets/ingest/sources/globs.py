@@ -174,8 +174,6 @@ class Rules:
         Args:
             folder: path of the entry's folder below the rules' own folder, empty or ending in a
                 slash.
-            name: the entry's name.
-            is_folder: whether the entry is a folder.
 
         Returns:
             True if the deciding rule is plain, False if it is negated, None if no rule matches.

@@ -366,7 +366,6 @@ def document_id(source: str, path: str) -> str:
     """Return the document's id; it stays the same if the source moves to another machine.
 
     Args:
-        source: the source's given name.
         path: the document's path or id within the source, never an absolute path.
     """
     return key_of("document", source, path)
@@ -394,9 +393,6 @@ class ListedPaths:
 
     A path that contains a credential is stored masked, and only the source knows the true path. So
     the source is listed once, when the first of these documents is to be read.
-
-    Args:
-        source: the source of the documents.
     """
 
     def __init__(self, source: DocumentSource) -> None:
@@ -408,7 +404,6 @@ class ListedPaths:
         """Return the true path of a document.
 
         Args:
-            wanted: the document_id.
             kept: the document's path in the catalog.
 
         Raises:

@@ -68,8 +68,6 @@ class RecordsSource:
     """A source of records pushed by an application.
 
     Args:
-        config: the source's configuration.
-        records: the tenant's records.
         files: contents of those records that are files; None: every record is a text.
     """
 

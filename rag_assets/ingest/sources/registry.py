@@ -26,7 +26,6 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
 
     Args:
         config: the configuration, validated or as written in tenants.yaml.
-        kinds: the available kinds.
 
     Raises:
         ConfigurationError: the kind does not exist; the hint lists the available kinds.
@@ -36,12 +35,7 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
 
 
 def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
-    """Return the fields of a source's configuration that are paths; empty for an unknown kind.
-
-    Args:
-        source: the configuration, as written in tenants.yaml.
-        kinds: the available kinds.
-    """
+    """Return the fields of a source's configuration that are paths; empty for an unknown kind."""
     try:
         fields = kind_of(source, kinds).path_fields
     except ConfigurationError:

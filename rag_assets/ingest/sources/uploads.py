@@ -97,12 +97,7 @@ class UploadsConfig(SourceConfig):
 
 
 class UploadsSource:
-    """A source of uploaded files.
-
-    Args:
-        config: the source's configuration.
-        uploads: the tenant's uploads.
-    """
+    """A source of uploaded files."""
 
     def __init__(self, config: UploadsConfig, uploads: UploadStore) -> None:
         self._config = config

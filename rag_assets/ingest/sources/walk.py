@@ -114,7 +114,6 @@ def walk_root(
 
     Args:
         root: absolute, resolved folder.
-        selection: selects the wanted files.
         folders: receives, by path, the identities of the root (path "") and of the mount points
             below it.
 

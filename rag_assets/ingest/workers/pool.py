@@ -162,7 +162,6 @@ class WorkerPool:
         call. An error of a task, or of the iterable `tasks` itself, is raised here.
 
         Args:
-            tasks: the tasks to execute.
             workers: maximum number of the pool's workers to use; all by default.
 
         Raises:
@@ -204,12 +203,7 @@ class WorkerPool:
 
 
 class KeptPool:
-    """A pool that stays open between the stages of a run, because workers take a while to start.
-
-    Args:
-        workers: see WorkerPool.
-        cache_dir: see WorkerPool.
-    """
+    """A pool that stays open between the stages of a run, because workers take a while to start."""
 
     def __init__(self, workers: int, cache_dir: Path) -> None:
         self._workers = workers

@@ -191,7 +191,6 @@ class WorkerProcess:
     """A process that parses or chunks one document after another.
 
     Args:
-        limits: limits for each document.
         cache_dir: the folder where the process's scanner keeps compiled rules, if any. If a
             fork server of parsers runs next to this folder, the process is forked from it.
     """
