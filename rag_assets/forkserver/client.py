@@ -65,10 +65,7 @@ def start(
     """Start a fork that may outlive this process.
 
     Args:
-        home: the installation's folder.
         kind: RUN or SYNC.
-        arguments: arguments of the request.
-        environment: environment of the fork.
         started: called with the fork's pid before its work starts.
         descriptors: descriptors for the fork, as many as `kind` requires; they also remain open
             here.
@@ -251,10 +248,6 @@ class ForkedProcess:
         """Start a fork.
 
         Args:
-            path: path of the fork server's socket.
-            arguments: arguments of the request.
-            environment: environment of the fork.
-            folder: working folder of the fork.
             error: descriptor for the fork's standard error; by default, its standard error is
                 discarded.
 

@@ -76,10 +76,6 @@ def import_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def connect(path: str, timeout: float) -> socket.socket:
     """Connect to a fork server.
 
-    Args:
-        path: path of the server's socket.
-        timeout: time limit of every operation on the connection, in seconds.
-
     Raises:
         OSError: no server runs, or the server belongs to another user.
     """

@@ -46,9 +46,6 @@ class Fingerprint:
     It covers the given files, each imported module that does not belong to an installed package,
     and the file names in the folders of these modules and of installed packages. So a new module
     counts as a change.
-
-    Args:
-        files: further files, such as those with configuration and locked versions.
     """
 
     def __init__(self, files: Iterable[Path] = ()) -> None:

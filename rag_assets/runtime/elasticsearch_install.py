@@ -272,10 +272,6 @@ def _lock_lines() -> list[str]:
 def install_guard(home: Path, *, progress: Progress = silent) -> None:
     """Compile the guard into the network module of a distribution, unless it is already there.
 
-    Args:
-        home: Elasticsearch home, created by install_distribution.
-        progress: called with a line of progress if the guard is compiled.
-
     Raises:
         ServiceUnavailable: the compiler is not available, or its output differs from the expected
             output.

@@ -70,10 +70,7 @@ def get_json(
     The request is sent to the server directly: a proxy from the environment is not used.
 
     Args:
-        port: the server's port.
-        path: path and query.
         authorization: value of the Authorization header.
-        timeout: timeout in seconds.
     """
     status, body = get(port, path, authorization=authorization, timeout=timeout)
     try:

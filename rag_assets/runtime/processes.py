@@ -197,11 +197,8 @@ class BackgroundProcess:
         """Start the server and wait until it is healthy. Call it with the lock held.
 
         Args:
-            command: the program and its arguments.
-            env: complete environment of the server.
             healthy: returns whether the server is healthy; called ten times a second.
             timeout: seconds that the server may take to become healthy.
-            port: port to record in the pid file.
             cwd: working folder of the server; by default, the folder of its pid file.
             account: account that the server runs as; by default, this process's account.
             descriptors: open files that the server inherits under the same numbers.

@@ -40,10 +40,6 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
 
     From the environment, it covers the settings, the variables that `tenants.yaml` names (such as
     keys of providers), and the variables that libraries read.
-
-    Args:
-        settings: settings of the installation.
-        root: the folder of the package.
     """
     endpoints = settings.private_endpoints
     given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
@@ -111,9 +107,6 @@ class DagsterProcesses:
 
     Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our own Dagster instance, and
     get the database as DAGSTER_POSTGRES_URL.
-
-    Args:
-        settings: contain the home folder, the first port to try for the UI, and external servers.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -184,7 +177,6 @@ class DagsterProcesses:
         seconds.
 
         Args:
-            database_url: URL of the database with Dagster's storage.
             default: returned if no sensor has ever ticked.
         """
         import psycopg
@@ -277,9 +269,7 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
     """Return a warning if the sensors of a running daemon do not tick; None if they do.
 
     Args:
-        last: the time of their last tick.
         started: when the daemon was started.
-        now: this machine's time.
     """
     age = now - last
     if age < -_TICK_TOLERANCE:
@@ -307,11 +297,7 @@ _FORK_SERVER_SECONDS = 120.0
 
 
 class ForkServerProcess:
-    """Starts and finds the fork server of one installation.
-
-    Args:
-        settings: contain the home folder of the installation.
-    """
+    """Starts and finds the fork server of one installation."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -368,11 +354,7 @@ class ForkServerProcess:
 
 
 class ChangeWatcherProcess:
-    """Starts and finds the change watcher of one installation.
-
-    Args:
-        settings: contain the home folder of the installation.
-    """
+    """Starts and finds the change watcher of one installation."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

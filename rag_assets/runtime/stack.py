@@ -102,9 +102,6 @@ class LocalStack:
     """Postgres, Elasticsearch, Dagster's two processes, the fork server, watcher and supervisor.
 
     A server with a URL in the settings is external: it is used, and never started or stopped.
-
-    Args:
-        settings: folders, external URLs, heap and port.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -41,7 +41,6 @@ class Server(Protocol):
         """Start the server if it died; return whether it was started.
 
         Args:
-            progress: called with a line about each step.
             is_retry: whether an earlier attempt to restart the server failed; such an attempt
                 leaves no record of the server.
         """
@@ -78,11 +77,7 @@ class Restarts:
 
 
 class RestartFile:
-    """The report of an installation's supervisor.
-
-    Args:
-        settings: contain the home folder of the installation.
-    """
+    """The report of an installation's supervisor."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = _folder(settings) / "restarts.json"
@@ -106,11 +101,7 @@ class RestartFile:
 
 
 class SupervisorProcess:
-    """Starts and finds the supervisor of one installation.
-
-    Args:
-        settings: contain the home folder of the installation.
-    """
+    """Starts and finds the supervisor of one installation."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -29,9 +29,6 @@ class Marks:
 
     A tenant that is marked during its sync is handed out again afterwards: the sync may have listed
     its sources before the change.
-
-    Args:
-        clock: returns the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -186,7 +183,6 @@ class Lanes:
     """Syncs marked tenants until stopped.
 
     Args:
-        marks: the tenants to sync.
         open_follower: starts a process that syncs.
         log: called with a line about a failure.
     """

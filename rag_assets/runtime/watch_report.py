@@ -41,11 +41,7 @@ NO_WATCHER = WatchReport("")
 
 
 class WatchReportFile:
-    """The report file of one installation.
-
-    Args:
-        settings: contain the home folder of the installation.
-    """
+    """The report file of one installation."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.local / "forkserver" / "watched.json"

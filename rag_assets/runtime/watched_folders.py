@@ -43,7 +43,6 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
     """Return the sources of a tenant; empty if its configuration cannot be read.
 
     Args:
-        record: the tenant.
         base: folder to which relative paths in the configuration refer.
     """
     try:
@@ -59,11 +58,7 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
 
 
 def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
-    """Return the tenants that read each folder, by path of the folder without symbolic links.
-
-    Args:
-        tenants: sources of the tenants, by tenant id.
-    """
+    """Return the tenants that read each folder, by path of the folder without symbolic links."""
     found: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
         for folder in sources.folders:
@@ -72,12 +67,7 @@ def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozen
 
 
 def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return the tenants that read any of the paths.
-
-    Args:
-        paths: absolute paths.
-        folders: see readers_of_folders.
-    """
+    """Return the tenants that read any of the paths."""
     known: set[str] = set()
     for path in paths:
         while path not in known:
@@ -250,11 +240,7 @@ class FolderTrees:
         self._drop(root)
 
     def read(self, timeout: float) -> Changes:
-        """Wait for changes.
-
-        Args:
-            timeout: seconds after which the result is empty.
-        """
+        """Wait for changes."""
         self._poller.poll(timeout * 1_000)
         with suppress(BlockingIOError):
             os.eventfd_read(self._wakeup)
@@ -416,9 +402,6 @@ class SourceFolders:
 
     def changes(self, timeout: float) -> ChangedTenants:
         """Wait for changes.
-
-        Args:
-            timeout: seconds after which the result is empty.
 
         Raises:
             OSError: the system does not allow watching.

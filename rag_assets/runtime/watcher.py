@@ -30,20 +30,12 @@ FOLDER: Final = "hooked"
 
 
 def hooked_folder(local: Path) -> Path:
-    """Return the folder in which hooks create their files.
-
-    Args:
-        local: the installation's own folder.
-    """
+    """Return the folder in which hooks create their files."""
     return local / FOLDER
 
 
 class HookedTenants:
-    """Reads and removes the files that hooks have created.
-
-    Args:
-        local: the installation's own folder.
-    """
+    """Reads and removes the files that hooks have created."""
 
     def __init__(self, local: Path) -> None:
         self._folder = hooked_folder(local)
@@ -80,10 +72,8 @@ class Watcher:
     """Watches folders and the catalog until it is stopped.
 
     Args:
-        catalog: catalog of the installation.
         settings: contain the folder to which relative paths of sources refer, and the folder not to
             watch.
-        open_follower: starts a process that syncs tenants.
         log: called with a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
     """
