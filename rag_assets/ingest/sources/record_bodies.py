@@ -338,7 +338,6 @@ BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(
     }
 )
 """The body of each type of record."""
-AnyBody = PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody
 
 
 def canonical_text(kept: Mapping[str, Any]) -> str:

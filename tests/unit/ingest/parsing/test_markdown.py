@@ -243,7 +243,7 @@ def test_blank_lines_do_not_end_indented_code() -> None:
 FILES = [
     file
     for folder in ("docs", "examples", "tests", "rag_assets")
-    for file in (Path(__file__).parents[5] / folder).rglob("*.md")
+    for file in (Path(__file__).parents[4] / folder).rglob("*.md")
 ]
 
 
