@@ -11,7 +11,7 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.parsing.masking import credentials
+from rag_assets.ingest.parsing.masking import find_credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import found_builds
@@ -115,7 +115,7 @@ class Gate:
         """Return whether the gate would mask a part of the document, or never scanned it."""
         if self._read_parsed_text is None:
             parsed = self._read()
-            spans = credentials(parsed, self._scanner) if parsed is not None else ()
+            spans = find_credentials(parsed, self._scanner) if parsed is not None else ()
             self._read_parsed_text = (parsed.text if parsed is not None else "", spans)
         text, spans = self._read_parsed_text
         at = text.find(piece)

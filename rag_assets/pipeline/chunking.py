@@ -10,7 +10,7 @@ from itertools import islice
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.pool import ChunkTask
@@ -131,7 +131,7 @@ def _sample(
     for row in rows:
         document = by_key[row.key][0].document
         for chunk in row.chunks[:_SAMPLE_OF_EACH]:
-            yield ChunkSample(document.uri, describe(chunk.location), chunk.token_count)
+            yield ChunkSample(document.uri, describe_location(chunk.location), chunk.token_count)
 
 
 def _chunk_sets(

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 
@@ -71,7 +71,7 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 
 def _passage(hit: Hit, seal: str) -> str:
-    where = (hit.uri, describe(hit), hit.title or "", " › ".join(hit.heading_path))
+    where = (hit.uri, describe_location(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
     shown = neutralised(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"

@@ -9,7 +9,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.output import print_json, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
@@ -74,6 +74,7 @@ def _print_answer(result: AnswerResult) -> None:
 
 
 def _print_citation(citation: Citation) -> None:
-    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe(citation))))}")
+    place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
+    say(f"[{citation.number}] {place}")
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()

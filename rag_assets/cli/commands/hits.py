@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_assets.cli.commands.output import say
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.retrieval.model import Hit
 
 _COMMIT = 10
@@ -30,4 +30,4 @@ def headline(hit: Hit) -> str:
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
     shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
     near = f"  ({shown})" if shown else ""
-    return f"{', '.join(filter(None, (hit.uri, describe(hit))))}{near}"
+    return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{near}"

@@ -21,9 +21,9 @@ from rag_assets.ingest.chunking.model import (
     Fact,
     Location,
     chunk_record,
+    find_touched_masks,
     locate,
     location_fields,
-    touching,
 )
 from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
@@ -121,7 +121,7 @@ def chunk_document(
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
     whole = list(locate(parsed, cut.passages))
     made = [*whole, *locate(parsed, cut.of_blocks, first=len(whole), of_blocks=True)]
-    masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
+    masked = (find_touched_masks(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
     in_program = parsed.media_type in parameters.kind.programs
@@ -137,7 +137,7 @@ def chunk_document(
         chunks=tuple(kept),
         language=language,
         dropped=tuple(dropped),
-        facts=tuple(located(cut.facts, parsed.text)),
+        facts=tuple(locate_facts(cut.facts, parsed.text)),
     )
 
 
@@ -158,7 +158,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     return not _WORD.search(_LABEL.sub("", chunk.text))
 
 
-def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
+def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
     """Yield the facts in order, each with its lines and the text of its evidence added."""
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):

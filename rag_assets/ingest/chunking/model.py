@@ -52,7 +52,7 @@ def location_fields(location: Location) -> dict[str, Any]:
     return {name: getattr(location, name) for name in LOCATION_FIELDS}
 
 
-def describe(location: Location) -> str:
+def describe_location(location: Location) -> str:
     """Describe a location: "page 3", "sheet Costs, rows 2 to 7"; "" if it is unknown."""
     if location.page is not None:
         return f"page {location.page}"
@@ -231,7 +231,7 @@ def embedding_text(
     either, nor does a change of the evidence lines of a derived document.
     """
     if is_code:
-        text = normalised(text.partition(EVIDENCE)[0])
+        text = normalize_code(text.partition(EVIDENCE)[0])
     above = [part for part in (title, *heading_path) if part]
     if len(above) > 1 and above[0] == above[1]:
         above = above[1:]
@@ -253,7 +253,7 @@ def text_hash(
     return sha256_hex(embedded)
 
 
-def normalised(text: str) -> str:
+def normalize_code(text: str) -> str:
     """Return code with line feeds only, no trailing blanks and no common indentation."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first, *others = (line.rstrip() for line in lines)
@@ -396,7 +396,7 @@ class _NamedBlocks:
         return tuple(BlockPlace(b.block_id or "", max(b.start, start)) for b in touched)
 
 
-def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
+def make_starts_unique(passages: Sequence[Passage]) -> Iterator[Passage]:
     """Yield passages with strictly increasing starts, so that a start identifies its passage.
 
     A passage that would start no later than the previous one starts with its new text instead. It
@@ -424,7 +424,9 @@ class Span(Protocol):
         ...
 
 
-def touching(masked: Sequence[MaskedSpan], spans: Iterable[Span]) -> Iterator[list[MaskedSpan]]:
+def find_touched_masks(
+    masked: Sequence[MaskedSpan], spans: Iterable[Span]
+) -> Iterator[list[MaskedSpan]]:
     """Yield for each span the masked spans that it touches; spans must be ordered by start."""
     ordered = sorted(masked, key=lambda mask: mask.start)
     first = 0

@@ -26,7 +26,7 @@ from rag_assets.ingest.chunking.boundaries import (
     table_cuts,
     words_cuts,
 )
-from rag_assets.ingest.chunking.model import touching
+from rag_assets.ingest.chunking.model import find_touched_masks
 from rag_assets.ingest.parsing.model import Block, BlockKind, MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
@@ -262,5 +262,7 @@ def _assemble(
             level: [at for at, piece in enumerate(pieces) if piece.rank >= level]
             for level in (Rank.ITEM, Rank.BLOCK)
         },
-        masked=[any(is_described(m.rule) for m in spans) for spans in touching(masked, pieces)],
+        masked=[
+            any(is_described(m.rule) for m in spans) for spans in find_touched_masks(masked, pieces)
+        ],
     )

@@ -58,7 +58,7 @@ _NO_TITLE = re.compile(
 )
 
 
-def sensible_title(title: str) -> str | None:
+def title_of_properties(title: str) -> str | None:
     """Return the title from a document's properties, unless a program generated it."""
     name = heading_name(title.replace("\0", ""))
     return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
@@ -69,12 +69,12 @@ _LEAST_COLUMNS = 2
 _LONGEST_REPEATED = 300
 
 
-def on_a_line(cells: Sequence[str]) -> str:
+def format_row(cells: Sequence[str]) -> str:
     """Return `a | b |  | d`: empty cells keep columns aligned, trailing empty cells are cut off."""
     return " | ".join(cells).rstrip(" |")
 
 
-def repeated(cell: str) -> str:
+def text_to_repeat(cell: str) -> str:
     """Return the text to repeat in the rows below for a cell that spans several rows.
 
     A long text is not repeated, because a small file could otherwise produce a text of any length.
@@ -129,7 +129,7 @@ def clean(text: str) -> str:
     return _UNWANTED.sub("", text).strip()
 
 
-def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
+def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
     """Yield the pieces that contain text, within the limits.
 
     Raises:
@@ -143,7 +143,7 @@ def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
             yield piece
 
 
-def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
+def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
     """Join pieces by blank lines, and rows by line ends; return the text and its blocks."""
     texts: list[str] = []
     blocks: list[Block] = []

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rag_assets.ingest.parsing.blocks import heading_name, names_columns, on_a_line
+from rag_assets.ingest.parsing.blocks import format_row, heading_name, names_columns
 from rag_assets.ingest.parsing.media_types import TSV
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decoded, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_RECORDS = 50
@@ -34,7 +34,7 @@ class _Record(NamedTuple):
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a delimited file; see registry.ParseFunction."""
-    text = decoded(data, limits)
+    text = decode_text(data, limits)
     delimiter = "\t" if media_type == TSV else _delimiter(text[:_SAMPLE_CHARACTERS])
     return ParsedText(text=text, blocks=tuple(_blocks(text, delimiter)))
 
@@ -46,7 +46,7 @@ def _blocks(text: str, delimiter: str) -> Iterator[Block]:
         return
     cells = _cells(text[first.start : first.end], delimiter)
     if names_columns(cells, len(cells)):
-        path = (heading_name(on_a_line(cells)),)
+        path = (heading_name(format_row(cells)),)
         yield Block("heading", first.start, first.end, path, 1, row=first.number)
     else:
         yield Block("row", first.start, first.end, row=first.number)

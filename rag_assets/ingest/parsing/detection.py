@@ -118,7 +118,7 @@ _TEXT_MARKS = (
 )
 
 
-def meaning_of(data: bytes, *, is_text: bool) -> str | None:
+def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
     """Name the format of bytes that no parser reads, as in "a PNG picture"; None if unknown.
 
     Args:
@@ -128,7 +128,7 @@ def meaning_of(data: bytes, *, is_text: bool) -> str | None:
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
 
 
-def hint_for(meaning: str) -> str | None:
+def find_hint(meaning: str) -> str | None:
     """Return what a person can do about a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
@@ -329,7 +329,7 @@ def looks_like_mail(data: bytes) -> bool:
     return all(names & wanted for wanted in _MAIL_NEEDS)
 
 
-def guessed_type(data: bytes) -> str:
+def guess_text_type(data: bytes) -> str:
     """Return Markdown if one of the first lines has markup of Markdown alone, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
     text = data[:_TEXT_BEGINNING].decode(encoding, "replace")
@@ -393,8 +393,8 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
-    if meaning := meaning_of(data, is_text=is_text):
-        raise DocumentUnsupported(f"unsupported format: {meaning}", hint=hint_for(meaning))
+    if meaning := name_unread_format(data, is_text=is_text):
+        raise DocumentUnsupported(f"unsupported format: {meaning}", hint=find_hint(meaning))
     return _choose_text_type(data, declared)
 
 
@@ -422,7 +422,7 @@ def _choose_text_type(data: bytes, declared: str | None) -> str:
         return EML
     if declared in BINARY and declared is not None:
         raise DocumentRejected(f"the document is not {BINARY[declared]}, although its name says so")
-    return declared or guessed_type(data)
+    return declared or guess_text_type(data)
 
 
 def _is_utf8(file: BinaryIO) -> bool:

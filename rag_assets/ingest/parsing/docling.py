@@ -15,15 +15,15 @@ from rag_assets.common.extras import require_extra
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     first_title,
-    sensible_title,
+    limit_pieces,
+    title_of_properties,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.pdf import PdfFile, more_seconds, no_text
+from rag_assets.ingest.parsing.pdf import PdfFile, build_no_text_error, more_seconds
 
 if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
@@ -133,11 +133,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         document = _convert_pdf(file, options)
-        pieces = list(bounded(pieces_of(document), limits))
+        pieces = list(limit_pieces(pieces_of(document), limits))
         if not pieces:
-            raise no_text(len(file), ocr=options.ocr)
-        text, blocks = assembled(pieces)
-        given = sensible_title(file.title)
+            raise build_no_text_error(len(file), ocr=options.ocr)
+        text, blocks = assemble(pieces)
+        given = title_of_properties(file.title)
         title = given or first_title(blocks)
         return ParsedText(text, blocks, title, len(file), has_lines=False)
 

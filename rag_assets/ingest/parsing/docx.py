@@ -18,13 +18,13 @@ from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     first_title,
+    format_row,
     heading_name,
-    on_a_line,
-    repeated,
+    limit_pieces,
+    text_to_repeat,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import Package
@@ -75,14 +75,14 @@ class Inline:
         return "".join(self.texts)
 
 
-def inline(paragraph: _Element) -> Inline:
+def read_inline(paragraph: _Element) -> Inline:
     """Read the content of a paragraph."""
     found = Inline()
     _collect(paragraph, found)
     return found
 
 
-def on_one_line(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return a text with every run of white space replaced by one space."""
     return " ".join(text.split())
 
@@ -333,10 +333,10 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         DocumentRejected: the document is encrypted, damaged, too long, or has no text.
     """
     reader = _Reader(Package(data, options, limits))
-    pieces = list(bounded(_whole_runs(reader.pieces()), limits))
+    pieces = list(limit_pieces(_whole_runs(reader.pieces()), limits))
     if not pieces:
         raise DocumentEmpty("the document contains no text")
-    text, blocks = assembled(pieces)
+    text, blocks = assemble(pieces)
     title = reader.title or reader.package.title() or first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)
 
@@ -390,7 +390,7 @@ class _Reader:
         level = style.level if level is None else level
         if level:
             yield from self._due_notes()
-        found = inline(paragraph)
+        found = read_inline(paragraph)
         text = self._with_notes(found)
         if text.strip():
             marker = self._marker(properties, style)
@@ -401,7 +401,7 @@ class _Reader:
     def _piece(self, text: str, level: int, marker: tuple[str, int] | None, style: Style) -> Piece:
         if level:
             number = f"{marker[0]} " if marker and marker[0] not in {"", "-"} else ""
-            name = clean(number + on_one_line(text))
+            name = clean(number + collapse_spaces(text))
             if style.is_title and self.title is None:
                 self.title = heading_name(name)
             return Piece("heading", name, level)
@@ -440,16 +440,16 @@ class _Reader:
             for cell in row:
                 span, continues = _merging(cell)
                 shown.append(above.get(column, "") if continues else self._cell(cell))
-                above[column] = repeated(shown[-1])
+                above[column] = text_to_repeat(shown[-1])
                 column += span
             if any(shown):
-                yield on_a_line(shown)
+                yield format_row(shown)
 
     def _cell(self, cell: _Element) -> str:
         texts: list[str] = []
         for child in cell:
             if child.tag == _PARAGRAPH:
-                found = inline(child)
+                found = read_inline(child)
                 texts.append(self._with_notes(found))
                 texts += map(self._cell, found.boxes)
             elif child.tag == _TABLE:
@@ -457,7 +457,7 @@ class _Reader:
                 texts += (f"{line};" for line in self._lines(rows))
             elif child.tag not in LEFT_OUT:
                 texts.append(self._cell(child))
-        return clean(on_one_line(" ".join(texts)))
+        return clean(collapse_spaces(" ".join(texts)))
 
     def _with_notes(self, found: Inline) -> str:
         """Return the text with numbers in place of note references; notes follow the section."""
@@ -465,7 +465,7 @@ class _Reader:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)
             paragraphs = () if note is None else note.iter(_PARAGRAPH)
-            if text := on_one_line(" ".join(inline(p).text for p in paragraphs)):
+            if text := collapse_spaces(" ".join(read_inline(p).text for p in paragraphs)):
                 self._noted += 1
                 found.texts[at] = f"[{self._noted}]"
                 self._due.append(Piece("paragraph", clean(f"[{self._noted}] {text}")))

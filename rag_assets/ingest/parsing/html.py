@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.blocks import (
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     first_title,
+    format_row,
     heading_name,
-    on_a_line,
-    repeated,
-    sensible_title,
+    limit_pieces,
+    text_to_repeat,
+    title_of_properties,
 )
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import UTF16_MARKS, decoded
+from rag_assets.ingest.parsing.text import UTF16_MARKS, decode_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -67,7 +67,7 @@ BLOCKS = frozenset({
 })  # fmt: skip
 
 
-def page_text(data: bytes, limits: ParseLimits) -> str:
+def decode_page(data: bytes, limits: ParseLimits) -> str:
     """Decode a page by its byte order mark, its declaration, as UTF-8, or else as browsers do.
 
     Raises:
@@ -75,7 +75,7 @@ def page_text(data: bytes, limits: ParseLimits) -> str:
     """
     if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
         data = data.decode(_encoding(data), "replace").replace("\0", "").encode()
-    return decoded(data, limits)
+    return decode_text(data, limits)
 
 
 def _encoding(data: bytes) -> str:
@@ -95,7 +95,7 @@ def _encoding(data: bytes) -> str:
     return "utf-8"
 
 
-def page_tree(text: str) -> _Element | None:
+def parse_tree(text: str) -> _Element | None:
     """Return the root of a page; None if it has no elements.
 
     No resource of a page is fetched. libxml2 stops at 255 levels of nesting.
@@ -153,7 +153,7 @@ def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> No
         parts.append(child.tail or "")
 
 
-def preformatted(element: _Element) -> str:
+def preformatted_text(element: _Element) -> str:
     """Return the visible text of an element, with line ends and spaces as written."""
     parts: list[str] = []
     _verbatim(element, parts)
@@ -191,11 +191,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     Raises:
         DocumentRejected: the page is too long, nested too deeply, or has no text.
     """
-    found, named = read_page(page_text(data, limits))
-    pieces = list(bounded(found, limits))
+    found, named = read_page(decode_page(data, limits))
+    pieces = list(limit_pieces(found, limits))
     if not pieces:
         raise DocumentEmpty("the page contains no text that a reader would see")
-    text, blocks = assembled(pieces)
+    text, blocks = assemble(pieces)
     first = [piece.text for piece in pieces if piece.level == 1]
     title = heading_name(first[0]) if len(first) == 1 else named or first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)
@@ -207,11 +207,11 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
     Raises:
         DocumentRejected: the page is nested too deeply.
     """
-    root = page_tree(text)
+    root = parse_tree(text)
     if root is None:
         return [], None
     title = root.find("head/title")
-    named = sensible_title(flat_text(title)) if title is not None else None
+    named = title_of_properties(flat_text(title)) if title is not None else None
     page = _Page()
     page.read(_main(root))
     return page.pieces, named
@@ -278,7 +278,7 @@ class _Page:
         self._add("heading", name, _HEADINGS[element.tag])
 
     def _code(self, element: _Element) -> None:
-        self._add("code", preformatted(element))
+        self._add("code", preformatted_text(element))
 
     def _list(self, element: _Element) -> None:
         if next(element.iterdescendants(*_STRUCTURED), None) is not None:
@@ -356,9 +356,9 @@ def _lines(rows: list[list[_Element]]) -> Iterator[str]:
                 shown.append(flat_text(cell))
                 columns = _span(cell, "colspan")
                 if (more := _span(cell, "rowspan") - 1) > 0:
-                    spanning[column] = _Spanning(repeated(shown[-1]), more, columns)
+                    spanning[column] = _Spanning(text_to_repeat(shown[-1]), more, columns)
                 column += columns
-        yield clean(on_a_line(shown))
+        yield clean(format_row(shown))
 
 
 def _span(cell: _Element, attribute: str) -> int:

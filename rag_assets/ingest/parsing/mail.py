@@ -19,18 +19,18 @@ from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     heading_name,
+    limit_pieces,
 )
 from rag_assets.ingest.parsing.detection import detect
-from rag_assets.ingest.parsing.html import page_text, read_page
+from rag_assets.ingest.parsing.html import decode_page, read_page
 from rag_assets.ingest.parsing.media_types import EML, media_type_of
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import parser_for
-from rag_assets.ingest.parsing.text import paragraphs
+from rag_assets.ingest.parsing.text import find_paragraphs
 
 _LONGEST_HEADER = 4_000
 _LONGEST_SHOWN = 1_000
@@ -57,12 +57,12 @@ class Part:
         return not self.name and not self.is_message
 
 
-def header(message: Message, name: str) -> str:
+def read_header(message: Message, name: str) -> str:
     """Return a header on one line, decoded and cut at a reasonable length; "" if missing."""
-    return readable(str(message.get(name, "")))
+    return decode_header_value(str(message.get(name, "")))
 
 
-def readable(value: str) -> str:
+def decode_header_value(value: str) -> str:
     """Return the text of a header value, whatever its encoding."""
     value = " ".join(value[:_LONGEST_HEADER].split())
     with suppress(MessageError, LookupError, ValueError):  # on an error, the value stays unchanged
@@ -82,15 +82,15 @@ def parts_of(message: Message) -> list[Part]:
     return found
 
 
-def content(message: Message) -> bytes:
+def read_content(message: Message) -> bytes:
     """Return the bytes of a part without inner parts."""
     payload = message.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 
 
-def text(message: Message) -> str:
+def decode_part(message: Message) -> str:
     """Return the text of a part, in its declared encoding; UTF-8 if it declares no encoding."""
-    data = content(message)
+    data = read_content(message)
     try:
         return data.decode(charset(message) or "utf-8", "replace")
     except LookupError:
@@ -110,7 +110,7 @@ def _parts(message: Message) -> Iterator[Part]:
     inner = message.get_payload()
     if kind.startswith("message/") and isinstance(inner, list):
         yield from (
-            Part(m, header(m, "Subject") or "message", is_message=True)
+            Part(m, read_header(m, "Subject") or "message", is_message=True)
             for m in inner
             if isinstance(m, Message)
         )
@@ -125,14 +125,14 @@ def _parts(message: Message) -> Iterator[Part]:
 def _chosen(alternatives: list[Message]) -> list[Message]:
     """Return plain text if present, else the last alternative, which is the most complete."""
     for part in alternatives:
-        if part.get_content_type() == "text/plain" and text(part).strip():
+        if part.get_content_type() == "text/plain" and decode_part(part).strip():
             return [part]
     return alternatives[-1:]
 
 
 def _name(message: Message, kind: str) -> str:
     """Return the name of an attachment; "" for a part of the body."""
-    name = readable(message.get_filename() or "")
+    name = decode_header_value(message.get_filename() or "")
     disposition = str(message.get("Content-Disposition", "")).strip().lower()
     if kind in {"text/plain", "text/html"} and not disposition.startswith("attachment"):
         return ""
@@ -152,13 +152,13 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """
     try:
         message = message_from_bytes(data)
-        pieces = list(bounded(_Reader(options, limits).message(message), limits))
+        pieces = list(limit_pieces(_Reader(options, limits).message(message), limits))
     except RecursionError:
         raise DocumentRejected("the parts of the message are nested too deeply") from None
     if not pieces:
         raise DocumentEmpty("the message contains no text")
-    joined, blocks = assembled(pieces)
-    title = heading_name(header(message, "Subject")) or None
+    joined, blocks = assemble(pieces)
+    title = heading_name(read_header(message, "Subject")) or None
     return ParsedText(joined, blocks, title, has_lines=False)
 
 
@@ -173,8 +173,8 @@ class _Reader:
         Args:
             level: heading level of its subject; attachments are read only at the first level.
         """
-        yield Piece("heading", header(message, "Subject"), level)
-        shown = ((name, header(message, name)) for name in _SHOWN)
+        yield Piece("heading", read_header(message, "Subject"), level)
+        shown = ((name, read_header(message, name)) for name in _SHOWN)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in shown if value)))
         parts = parts_of(message)
         for part in parts:
@@ -184,10 +184,14 @@ class _Reader:
 
     def _read_body(self, part: Message) -> list[Piece]:
         if part.get_content_type() == "text/html":
-            known = text(part) if charset(part) else page_text(content(part), self._limits)
+            known = (
+                decode_part(part)
+                if charset(part)
+                else decode_page(read_content(part), self._limits)
+            )
             return read_page(known)[0]
-        body = text(part).replace("\0", "").replace("\r\n", "\n")
-        return [Piece("paragraph", clean(body[b.start : b.end])) for b in paragraphs(body)]
+        body = decode_part(part).replace("\0", "").replace("\r\n", "\n")
+        return [Piece("paragraph", clean(body[b.start : b.end])) for b in find_paragraphs(body)]
 
     def _read_attachments(self, parts: list[Part], *, whole: bool) -> Iterator[Piece]:
         named: list[str] = []
@@ -207,7 +211,7 @@ class _Reader:
         if part.is_message:
             yield from self.message(part.message, _ATTACHED_LEVEL + 1)
             return
-        data = content(part.message)
+        data = read_content(part.message)
         try:
             kind = detect(data, media_type_of(part.name) or part.message.get_content_type())
             if kind == EML:

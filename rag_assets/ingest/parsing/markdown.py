@@ -18,7 +18,7 @@ from rag_assets.ingest.parsing.blocks import Outline, first_title, heading_name
 from rag_assets.ingest.parsing.media_types import MDX
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decoded, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -90,7 +90,7 @@ _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse a Markdown or an MDX file; see registry.ParseFunction."""
     parser = _MdxParser if media_type == MDX else MarkdownParser
-    return parser(decoded(data, limits)).parsed()
+    return parser(decode_text(data, limits)).parsed()
 
 
 def parse_markdown(text: str) -> ParsedText:

@@ -39,7 +39,7 @@ class _Columns(NamedTuple):
     named: dict[int, ValueKind]
 
 
-def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
+def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
     """Find cells below a column name, or next to a label, that names a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
@@ -155,7 +155,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         at += len(line)
 
 
-def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
+def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
     """Sort spans and merge overlapping ones under the first span's rule, or a described rule."""
     done: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
@@ -168,7 +168,7 @@ def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
     return tuple(done)
 
 
-def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
+def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
     """Mask every credential in a parsed document.
 
     The whole text is scanned at once, since the name of a credential may be on the line above.
@@ -177,7 +177,7 @@ def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
     Raises:
         TimeoutError: the scan took too long.
     """
-    spans = credentials(parsed, scanner)
+    spans = find_credentials(parsed, scanner)
     if not spans:
         title = redact(parsed.title, scanner) if parsed.title else None
         blocks = tuple(_with_sheets(parsed.blocks, scanner))
@@ -188,7 +188,7 @@ def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
     return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
 
 
-def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
+def mask_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
     """Mask credentials that other rules find in an already masked document.
 
     Returns:
@@ -198,7 +198,7 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
     Raises:
         TimeoutError: the scan took too long.
     """
-    again = masked(parsed, scanner)
+    again = mask_document(parsed, scanner)
     if (again.text, again.title, again.blocks) == (parsed.text, parsed.title, parsed.blocks):
         return None
     found = [
@@ -207,18 +207,18 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
     if not found:
         names = [parsed.title or "", *(block.sheet or "" for block in parsed.blocks)]
         found = [span.rule for name in dict.fromkeys(names) for span in scanner.scan(name)]
-    spans = joined([*parsed.masked, *again.masked])
+    spans = join_spans([*parsed.masked, *again.masked])
     return replace(again, masked=spans), found
 
 
-def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
+def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
     """Find the credentials in the text of a document, by their form and by names in tables.
 
     Raises:
         TimeoutError: the scan took too long.
     """
     found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
-    return joined([*found, *credential_cells(parsed)])
+    return join_spans([*found, *find_credential_cells(parsed)])
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:

@@ -25,7 +25,7 @@ from rag_assets.common.errors import (
     DocumentTooLarge,
 )
 from rag_assets.common.extras import OCR, missing_modules, require_extra
-from rag_assets.ingest.parsing.blocks import Piece, assembled, bounded, clean
+from rag_assets.ingest.parsing.blocks import Piece, assemble, clean, limit_pieces
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -244,11 +244,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
             "the document is a picture, but OCR is off", hint="set parser.ocr: true for the tenant"
         )
     pages = _Pages(data, options, limits)
-    pieces = list(bounded(pages.pieces(), limits))
+    pieces = list(limit_pieces(pages.pieces(), limits))
     if not pieces:
         pages.time.require_any()
         raise DocumentScanned(f"no text was found, not even by OCR ({pages.count:,} pages)")
-    text, blocks = assembled(pieces)
+    text, blocks = assemble(pieces)
     return ParsedText(
         text,
         blocks,

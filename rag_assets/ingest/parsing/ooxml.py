@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentTooCostly
-from rag_assets.ingest.parsing.blocks import sensible_title
+from rag_assets.ingest.parsing.blocks import title_of_properties
 from rag_assets.ingest.parsing.detection import OLE2_MARK
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
@@ -175,7 +175,7 @@ class Package:
         """Return the title in the document's properties, if a person seems to have set it."""
         core = self.relative("", "core-properties")
         found = core.findtext(_TITLE) if core is not None else None
-        return sensible_title(found) if found else None
+        return title_of_properties(found) if found else None
 
 
 def _list_relations(root: _Element, folder: str) -> Iterator[Related]:

@@ -17,12 +17,12 @@ from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, Docume
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     first_title,
     heading_name,
-    sensible_title,
+    limit_pieces,
+    title_of_properties,
 )
 from rag_assets.ingest.parsing.detection import PDF_MARK
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
@@ -117,7 +117,7 @@ class PdfFile:
         return FPDF_PAGEOBJ_IMAGE in kinds or (not characters and bool(kinds))
 
 
-def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
+def build_no_text_error(pages: int, *, ocr: bool) -> DocumentRejected:
     """Return the error that rejects a PDF without any text."""
     if ocr:
         return DocumentScanned(f"no text was found, not even by OCR ({pages:,} pages)")
@@ -231,7 +231,7 @@ def _forms(title: str) -> tuple[str, ...]:
 _MARKUP = re.compile(r"\\([!-/:-@\[-`{-~])|\*{1,3}")
 
 
-def plain(markdown: str) -> str:
+def remove_markup(markdown: str) -> str:
     """Remove emphasis and escapes from a block's Markdown."""
     if "\\" not in markdown and "*" not in markdown:
         return markdown
@@ -342,7 +342,7 @@ def _text_of(block: LayoutBlock) -> str:
     if block.lines:
         return "\n".join(block.lines)
     # Only running text is Markdown; headings and cells are plain text.
-    text = block.text or "" if block.kind == "heading" else plain(block.text or "")
+    text = block.text or "" if block.kind == "heading" else remove_markup(block.text or "")
     return f"{block.marker} {text}" if block.kind == "list_item" and block.marker else text
 
 
@@ -355,11 +355,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         reading = _Reading(file, options, limits)
-        pieces = list(bounded(reading.pieces(), limits))
+        pieces = list(limit_pieces(reading.pieces(), limits))
         if not pieces:
-            raise reading.no_text()
-        text, blocks = assembled(_with_outline(pieces, bookmarks_of(file)))
-        given = sensible_title(file.title)
+            raise reading.build_no_text_error()
+        text, blocks = assemble(_with_outline(pieces, bookmarks_of(file)))
+        given = title_of_properties(file.title)
         return ParsedText(
             text,
             blocks,
@@ -403,12 +403,12 @@ class _Reading:
         """Return the number of pages that were read by OCR."""
         return self._time.read
 
-    def no_text(self) -> DocumentRejected:
+    def build_no_text_error(self) -> DocumentRejected:
         """Return the error that states why no text was found."""
         self._time.require_any()
         if not self._readable:
             return DocumentRejected("the PDF is damaged: none of its pages can be read")
-        return no_text(len(self._file), ocr=self._options.ocr)
+        return build_no_text_error(len(self._file), ocr=self._options.ocr)
 
     def notes(self) -> tuple[str, ...]:
         """Return notes about parts of the document that were not read."""

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.blocks import (
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
     first_title,
+    format_row,
     heading_name,
-    on_a_line,
-    repeated,
+    limit_pieces,
+    text_to_repeat,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import R_ID, Package
@@ -71,9 +71,9 @@ def table_lines(table: _Element) -> Iterator[str]:
                 shown.append(above.get(column, ""))
             else:
                 shown.append(" ".join(text_of(cell).split()))
-                above[column] = repeated(shown[-1])
+                above[column] = text_to_repeat(shown[-1])
         if any(shown):
-            yield on_a_line(shown)
+            yield format_row(shown)
 
 
 def _items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:
@@ -154,10 +154,10 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     sections = _sections(root)
     slides = list(_slides(package, listed, sections))
     level = 2 if sections else 1
-    pieces = list(bounded((p for s in slides for p in _slide(package, s, level)), limits))
+    pieces = list(limit_pieces((p for s in slides for p in _slide(package, s, level)), limits))
     if not pieces:
         raise DocumentEmpty("the presentation has no text on any visible slide")
-    text, blocks = assembled(pieces)
+    text, blocks = assemble(pieces)
     opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
     title = _title(package, opening) or first_title(blocks)
     return ParsedText(text, blocks, title, pages=len(listed), has_lines=False)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from rag_assets.ingest.parsing.blocks import DEEPEST_LEVEL, Outline, first_title, heading_name
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import Line, decoded, split_lines
+from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _LEAST_ADORNMENT = 2
@@ -101,7 +101,7 @@ _LEAST_UNDERLINE = 4
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse a reStructuredText file; see registry.ParseFunction."""
-    return parse_rst(decoded(data, limits))
+    return parse_rst(decode_text(data, limits))
 
 
 def parse_rst(text: str) -> ParsedText:

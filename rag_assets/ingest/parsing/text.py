@@ -30,32 +30,32 @@ _MOST_FOREIGN = 10
 """If more than one in this many characters is not UTF-8, the text is in another encoding."""
 
 
-def decoded(data: bytes, limits: ParseLimits) -> str:
+def decode_text(data: bytes, limits: ParseLimits) -> str:
     """Decode a text, without its byte order mark.
 
     Raises:
         DocumentRejected: the text is neither UTF-8 nor UTF-16 with a byte order mark, or is
             empty or too long.
     """
-    text = _utf16(data) if data.startswith(UTF16_MARKS) else _utf8(data)
+    text = _decode_utf16(data) if data.startswith(UTF16_MARKS) else _decode_utf8(data)
     if not text.strip():
         raise DocumentEmpty("the document is empty")
     limits.check_characters(len(text))
     return text
 
 
-def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
+def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
     """Decode a file of source code; single bytes that are not UTF-8 are read as Latin-1.
 
     Returns:
         The text, and the number of bytes read as Latin-1.
 
     Raises:
-        DocumentRejected: as raised by decoded(), or more than a tenth of the file is in another
+        DocumentRejected: as raised by decode_text(), or more than a tenth of the file is in another
             encoding.
     """
     try:
-        return decoded(data, limits), 0
+        return decode_text(data, limits), 0
     except DocumentRejected:
         if data.startswith(UTF16_MARKS) or b"\0" in data:
             raise
@@ -67,7 +67,7 @@ def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
     return text.translate(_LATIN_1), replaced
 
 
-def _utf8(data: bytes) -> str:
+def _decode_utf8(data: bytes) -> str:
     nul = data.find(b"\0")
     if nul >= 0:
         raise DocumentRejected(f"the document is not text: NUL byte at offset {nul:,}")
@@ -82,7 +82,7 @@ def _utf8(data: bytes) -> str:
         ) from None
 
 
-def _utf16(data: bytes) -> str:
+def _decode_utf16(data: bytes) -> str:
     """Decode UTF-16 with a byte order mark, the "Unicode text" of spreadsheets and old editors."""
     try:
         text = data.decode("utf-16")
@@ -122,14 +122,14 @@ def split_lines(text: str) -> Iterator[Line]:
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse plain text, source code or settings; see registry.ParseFunction."""
     if media_type not in SOURCE_CODE:
-        text = decoded(data, limits)
-        return ParsedText(text=text, blocks=tuple(paragraphs(text)))
-    text, replaced = decoded_source(data, limits)
+        text = decode_text(data, limits)
+        return ParsedText(text=text, blocks=tuple(find_paragraphs(text)))
+    text, replaced = decode_source(data, limits)
     notes = (f"{replaced:,} bytes that are not UTF-8 were read as Latin-1",) if replaced else ()
     return ParsedText(text=text, blocks=tuple(_code_blocks(text)), notes=notes)
 
 
-def paragraphs(text: str) -> Iterator[Block]:
+def find_paragraphs(text: str) -> Iterator[Block]:
     """Yield the runs of lines between blank lines."""
     for blank, lines in groupby(split_lines(text), key=lambda line: line.blank):
         if not blank:
@@ -143,7 +143,7 @@ def _code_blocks(text: str) -> Iterator[Block]:
     after_blank = False
     for line in split_lines(text):
         if not line.blank:
-            if first is not None and last is not None and after_blank and _begins(line.text):
+            if first is not None and last is not None and after_blank and _starts_block(line.text):
                 yield Block("code", first.start, last.end)
                 first = None
             first = first or line
@@ -153,5 +153,5 @@ def _code_blocks(text: str) -> Iterator[Block]:
         yield Block("code", first.start, last.end)
 
 
-def _begins(line: str) -> bool:
+def _starts_block(line: str) -> bool:
     return not line[0].isspace() and line[0] not in _CLOSING

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
-from rag_assets.ingest.parsing.blocks import Piece, assembled, bounded, clean
+from rag_assets.ingest.parsing.blocks import Piece, assemble, clean, limit_pieces
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
@@ -29,7 +29,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         title, pieces = _READERS[stored["type"]](stored)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DocumentRejected("the stored record is not valid JSON of a known type") from None
-    text, blocks = assembled(bounded(iter(pieces), limits))
+    text, blocks = assemble(limit_pieces(iter(pieces), limits))
     if not text:
         raise DocumentEmpty("the record has no visible content")
     title = clean(title) if title else None

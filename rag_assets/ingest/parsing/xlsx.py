@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected, DocumentTooLarge
 from rag_assets.ingest.parsing.blocks import (
     Piece,
-    assembled,
-    bounded,
+    assemble,
     clean,
+    format_row,
+    limit_pieces,
     names_columns,
-    on_a_line,
-    repeated,
+    text_to_repeat,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import Package
@@ -56,10 +56,10 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     names = _shown_sheets(workbook)
     limits.check_pages(len(names))
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
-    pieces = list(bounded(found, limits))
+    pieces = list(limit_pieces(found, limits))
     if not pieces:
         raise DocumentEmpty("the workbook has no cell with content on any visible sheet")
-    text, blocks = assembled(pieces)
+    text, blocks = assemble(pieces)
     pages = len(workbook.sheet_names)
     return ParsedText(text, blocks, package.title(), pages, has_lines=False)
 
@@ -154,7 +154,7 @@ def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
-        text = on_a_line(row)
+        text = format_row(row)
         if above and columns > 1 and sum(map(bool, row)) == 1:
             yield Piece("paragraph", text.lstrip(" |"), sheet=sheet, row=number)
         elif above and len(rows) > 1 and names_columns(row, columns):
@@ -189,7 +189,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
         if left < 0:
             raise _build_damage_error()
         if top >= first_row and column in columns and below:
-            value = repeated(rows[top - first_row][column - first_column])
+            value = text_to_repeat(rows[top - first_row][column - first_column])
             for row in filter(any, below):
                 row[column - first_column] = value
 

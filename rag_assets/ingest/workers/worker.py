@@ -40,7 +40,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 _LENGTHS = struct.Struct(">QQ")
 
 
-def packed(header: Mapping[str, Any]) -> bytes:
+def pack_header(header: Mapping[str, Any]) -> bytes:
     """Encode a header for sending.
 
     Raises:
@@ -57,7 +57,7 @@ def packed(header: Mapping[str, Any]) -> bytes:
 
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
     """Write one message to a stream and flush the stream."""
-    write_packed(stream, packed(header), data)
+    write_packed(stream, pack_header(header), data)
 
 
 def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
@@ -227,14 +227,14 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
             parsed = from_record({**record, "text": texts[at : at + length].decode()})
             kind = chunker_of_workers(chunker)
             if kind is None:
-                return packed({})
+                return pack_header({})
             parameters = ChunkParameters(kind, *limits)
             chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
             made.append(chunk_set_record(chunk_set))
             at += length
-        return packed({"chunk_sets": made})
+        return pack_header({"chunk_sets": made})
     except Exception:  # the caller tries again in its own process, and gets the error there
-        return packed({})
+        return pack_header({})
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
@@ -281,17 +281,17 @@ def _answer(
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
     """Return the answer to one document: its record and text, or the reason for its rejection."""
-    from rag_assets.ingest.parsing.masking import masked
+    from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
 
     try:
         parsed = parse(data, media_type, options, limits)
         finder = StrictScanner(scanner) if options.strict_secrets else scanner
-        record = to_record(masked(parsed, finder))
+        record = to_record(mask_document(parsed, finder))
         text = record.pop("text").encode()
-        return packed({"parsed": record}), text
+        return pack_header({"parsed": record}), text
     except BaseException as error:  # a panic of a library written in Rust is not an Exception
-        return packed(_refusal(error)), b""
+        return pack_header(_refusal(error)), b""
 
 
 def _refusal(error: BaseException) -> dict[str, Any]:

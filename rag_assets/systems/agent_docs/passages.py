@@ -15,9 +15,9 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.model import Passage, locate, touching, with_own_places
+from rag_assets.ingest.chunking.model import Passage, find_touched_masks, locate, make_starts_unique
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.masking import masked
+from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
@@ -100,7 +100,7 @@ class SecretMasker:
         """Return the document with its credentials masked."""
         if self._scanner is None:
             self._scanner = SecretScanner(_create_private_folder(self._cache or _default_cache()))
-        return masked(parsed, self._scanner)
+        return mask_document(parsed, self._scanner)
 
 
 def _default_cache() -> Path:
@@ -173,7 +173,7 @@ class CutFile:
 
 def split(request: ChunkRequest) -> list[Passage]:
     """Split a text into sentences, so that no two passages start at the same position."""
-    return list(with_own_places(SENTENCE.split(request)))
+    return list(make_starts_unique(SENTENCE.split(request)))
 
 
 PASSAGE = ChunkerKind(
@@ -201,7 +201,7 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
     chunks = list(locate(text, split(request)))
     passages = []
-    for chunk, masks in zip(chunks, touching(text.masked, chunks), strict=True):
+    for chunk, masks in zip(chunks, find_touched_masks(text.masked, chunks), strict=True):
         if not masks or not is_dropped(chunk, masks):
             offset = chunk.byte_start + mark_bytes
             passage = DocChunk.from_location(agent_id, path, offset, chunk.text)

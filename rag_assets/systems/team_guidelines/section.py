@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from rag_assets.api.guideline_responses import GuidelineChunk, RuleKind
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.budget import beginning_of, first_sentences
 from rag_assets.retrieval.contexts import as_source, neutralised
@@ -92,7 +92,7 @@ def _render(hits: Sequence[Hit]) -> str:
 
 def _render_passage(number: int, hit: Hit) -> str:
     """Return a passage under a line that no document can imitate (see neutralised)."""
-    page = describe(hit) if hit.page is not None else ""
+    page = describe_location(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
     source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
     return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"

@@ -175,14 +175,14 @@ def project_scan() -> Scan:
 
 def project_mask() -> Mask:
     """What the project masks of a document, parsed in this process."""
-    from rag_assets.ingest.parsing.masking import masked
+    from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
 
     scanner = shared_scanner()
 
     def mask(data: bytes, media_type: str) -> tuple[str, Sequence[Span]]:
         parsed = parse(data, media_type)
-        return parsed.text, [(s.start, s.end) for s in masked(parsed, scanner).masked]
+        return parsed.text, [(s.start, s.end) for s in mask_document(parsed, scanner).masked]
 
     return mask
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.retrieval.excerpts import _best, excerpt
 from rag_assets.retrieval.model import Hit
 
@@ -53,7 +53,7 @@ def hit(**places: object) -> Hit:
 def test_a_location_is_described_in_the_terms_of_the_format(
     places: dict[str, object], shown: str
 ) -> None:
-    assert describe(hit(**places)) == shown
+    assert describe_location(hit(**places)) == shown
 
 
 def test_an_excerpt_surrounds_the_words_of_the_question() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.masking import credential_cells, joined
+from rag_assets.ingest.parsing.masking import find_credential_cells, join_spans
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, XLSX
 from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.ingest.parsing.registry import parse
@@ -13,7 +13,7 @@ VALUE = "tr0ub4dor&3x"
 
 def cells(data: bytes, media_type: str) -> list[str]:
     parsed = parse(data, media_type)
-    return [parsed.text[span.start : span.end] for span in credential_cells(parsed)]
+    return [parsed.text[span.start : span.end] for span in find_credential_cells(parsed)]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_texts_about_passwords_stay_unmasked(table: str) -> None:
 
 def test_spans_that_overlap_become_one() -> None:
     spans = [MaskedSpan(5, 9, "b"), MaskedSpan(0, 3, "a"), MaskedSpan(2, 6, "c")]
-    assert joined(spans) == (MaskedSpan(0, 9, "a"),)
+    assert join_spans(spans) == (MaskedSpan(0, 9, "a"),)

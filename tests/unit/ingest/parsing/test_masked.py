@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rag_assets.ingest.parsing.masking import masked
+from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import Block, ParsedText, to_record
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.unit.ingest.conftest import Parse
@@ -140,6 +140,6 @@ def test_masking_keeps_all_else_that_is_known_of_a_document(parse: Parse) -> Non
 def test_the_name_of_a_sheet_is_masked(scanner: SecretScanner) -> None:
     block = Block("row", 0, 4, sheet=SECRETS["github"], row=2)
     for text in ("none", f"none {SECRETS['jwt']}"):
-        [after] = masked(ParsedText(text, (block,)), scanner).blocks
+        [after] = mask_document(ParsedText(text, (block,)), scanner).blocks
         assert SECRETS["github"] not in (after.sheet or "")
         assert after.row == 2

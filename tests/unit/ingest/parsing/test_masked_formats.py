@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.ingest.parsing.masking import masked
+from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.media_types import CSV, EML, HTML
 from rag_assets.ingest.parsing.model import ParsedText, to_record
 from rag_assets.ingest.parsing.registry import parse
@@ -87,7 +87,7 @@ def test_every_place_is_masked(scanner: SecretScanner, kind: str, name: str) -> 
     token = planted.TOKENS[name]
     make, media_type = MAKERS[kind]
     before = parse(make(token), media_type)
-    after = masked(before, scanner)
+    after = mask_document(before, scanner)
     assert _everything(before).count(token) >= 3
     assert token not in _everything(after)
     assert (len(after.text), len(after.blocks)) == (len(before.text), len(before.blocks))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.blocks import sensible_title
+from rag_assets.ingest.parsing.blocks import title_of_properties
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.pdf import plain
+from rag_assets.ingest.parsing.pdf import remove_markup
 from rag_assets.ingest.parsing.registry import parse as parse_document
 from tests.unit.ingest.parsing import pdfs
 from tests.unit.ingest.parsing.pdfs import Style
@@ -67,7 +67,7 @@ def test_escapes_and_emphasis_go_and_signs_stay() -> None:
     result = parsed(pdfs.laid_out([[("heading", "A *b* \\ c"), ("body", line), *BODY]]))
     assert line in result.text
     assert result.title == "A *b* \\ c"
-    assert plain(r"**bold** \*star\* *it*") == "bold *star* it"
+    assert remove_markup(r"**bold** \*star\* *it*") == "bold *star* it"
 
 
 def test_the_title_in_the_metadata_wins_if_it_is_one() -> None:
@@ -100,7 +100,7 @@ def test_half_a_character_in_a_title_or_bookmark_costs_only_that(
     ],
 )  # fmt: skip
 def test_which_titles_a_person_gave(title: str, sensible: str | None) -> None:
-    assert sensible_title(title) == sensible
+    assert title_of_properties(title) == sensible
 
 
 def test_batches_of_pages_make_one_document() -> None:

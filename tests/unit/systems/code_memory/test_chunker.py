@@ -8,7 +8,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.chunkers import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
-from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalised
+from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalize_code
 from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.systems.code_memory import chunker
@@ -189,8 +189,8 @@ def test_facts_have_their_lines_and_the_masked_text_of_their_evidence() -> None:
 def test_layout_that_means_nothing_costs_no_vector() -> None:
     plain = "def one():\n    return 1\n\n\ndef two():\n    return 2"
     moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
-    assert normalised(moved) == normalised(plain)
-    assert normalised(plain).startswith("def one():\n    return 1")
+    assert normalize_code(moved) == normalize_code(plain)
+    assert normalize_code(plain).startswith("def one():\n    return 1")
     same = {embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
     assert embedding_text(None, ("a.one",), moved) != embedding_text(None, ("a.one",), plain)

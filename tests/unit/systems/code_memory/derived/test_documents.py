@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
@@ -86,7 +86,7 @@ def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
     found = []
     for path, text in files.items():
         language = languages[path[path.rfind(".") :]]
-        facts = located(read_code(text, f"text/x-{language}").facts, text)
+        facts = locate_facts(read_code(text, f"text/x-{language}").facts, text)
         found.append(FileFacts(path, language, tuple(facts)))
     return found
 

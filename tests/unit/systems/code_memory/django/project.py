@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -285,7 +285,7 @@ class Migration(migrations.Migration):
 def facts(files: Mapping[str, str]) -> list[FileFacts]:
     """The facts of files by their paths."""
     return [
-        FileFacts(path, "python", tuple(located(read_code(text, "text/x-python").facts, text)))
+        FileFacts(path, "python", tuple(locate_facts(read_code(text, "text/x-python").facts, text)))
         for path, text in files.items()
         if path.endswith(".py")
     ]

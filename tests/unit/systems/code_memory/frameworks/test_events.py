@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 from rag_assets.systems.code_memory.symbols.naming import NameStyle, resolve_spelling, style_of
@@ -15,7 +15,7 @@ TYPES = {"php": "text/x-php", "py": "text/x-python", "ts": "text/x-typescript"}
 def events(path: str, text: str) -> set[tuple[str, str, str]]:
     """Return kind, source and event of each edge, with the source as the repository names it."""
     suffix = path.rpartition(".")[2]
-    facts = located(read_code(text, TYPES[suffix]).facts, text)
+    facts = locate_facts(read_code(text, TYPES[suffix]).facts, text)
     style: NameStyle = "qualified" if suffix == "php" else style_of(path)
     edges = relations_of(facts, names=style).edges
     return {

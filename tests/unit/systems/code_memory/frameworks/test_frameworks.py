@@ -9,8 +9,8 @@ from time import process_time
 
 import pytest
 
-from rag_assets.ingest.chunking.chunk_set import located
-from rag_assets.ingest.parsing.masking import masked
+from rag_assets.ingest.chunking.chunk_set import locate_facts
+from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
@@ -52,7 +52,7 @@ def facts_of(files: Mapping[str, str], own: str = "") -> list[FileFacts]:
     read = []
     for path, text in sorted(files.items()):
         language = LANGUAGES[Path(path).suffix]
-        facts = tuple(located(read_code(text, f"text/x-{language}", own).facts, text))
+        facts = tuple(locate_facts(read_code(text, f"text/x-{language}", own).facts, text))
         read.append(FileFacts(path, language, facts))
     return read
 
@@ -182,7 +182,7 @@ def test_credential_in_an_argument_is_masked_before_it_is_read() -> None:
     text = "const express = require('express')\nconst app = express()\n"
     text += f"app.get('/hook/{planted.TOKENS['github']}', receive)\n"
     parsed = ParsedText(text, (Block("code", 0, len(text)),))
-    safe = masked(parsed, shared_scanner()).text
+    safe = mask_document(parsed, shared_scanner()).text
     assert planted.TOKENS["github"] not in safe
     derivation = derive({"src/app.js": safe})
     assert len(derivation.documents) == 1
@@ -202,7 +202,7 @@ def test_hostile_text_takes_bounded_time(language: str, part: str) -> None:
     text = part * (30_000 // len(part))
     started = process_time()
     facts, _ = framework_facts(text, language)
-    derived_documents([FileFacts("a", language, tuple(located(facts, text)))])
+    derived_documents([FileFacts("a", language, tuple(locate_facts(facts, text)))])
     assert process_time() - started < HOSTILE_SECONDS
     assert len(facts) <= MOST_FACTS
 

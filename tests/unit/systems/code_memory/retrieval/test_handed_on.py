@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, NamesCalled
 from rag_assets.systems.code_memory.catalog.relation_names import (
@@ -48,7 +48,7 @@ class Files:
 
     def _read(self, path: str, text: str) -> None:
         style, media_type = STYLES[Path(path).suffix]
-        facts = located(read_code(text, media_type).facts, text)
+        facts = locate_facts(read_code(text, media_type).facts, text)
         relations = relations_of(facts, names=style)  # type: ignore[arg-type]
         uri = uri_of(REPOSITORY, path)
         for one in relations.symbols:
