@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Required, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
@@ -99,6 +99,26 @@ def exclusive(path: Path) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+class LaunchOptions(TypedDict, total=False):
+    """Options of a start.
+
+    Attributes:
+        env: complete environment of the server.
+        port: port to record in the pid file.
+        cwd: working folder of the server; by default, the folder of its pid file.
+        account: account that the server runs as; by default, this process's account.
+        descriptors: open files that the server inherits under the same numbers.
+        program: fingerprint of the server's code and environment; see `is_outdated`.
+    """
+
+    env: Required[Mapping[str, str]]
+    port: int | None
+    cwd: Path | None
+    account: Account | None
+    descriptors: Sequence[int]
+    program: str | None
 
 
 class BackgroundProcess:
@@ -185,38 +205,21 @@ class BackgroundProcess:
         self,
         command: Sequence[str | Path],
         *,
-        env: Mapping[str, str],
         healthy: Callable[[], bool],
         timeout: float,
-        port: int | None = None,
-        cwd: Path | None = None,
-        account: Account | None = None,
-        descriptors: Sequence[int] = (),
-        program: str | None = None,
+        **options: Unpack[LaunchOptions],
     ) -> ProcessRecord:
         """Start the server and wait until it is healthy. Call it with the lock held.
 
         Args:
             healthy: returns whether the server is healthy; called ten times a second.
             timeout: seconds that the server may take to become healthy.
-            cwd: working folder of the server; by default, the folder of its pid file.
-            account: account that the server runs as; by default, this process's account.
-            descriptors: open files that the server inherits under the same numbers.
-            program: fingerprint of the server's code and environment; see `is_outdated`.
 
         Raises:
             ServiceUnavailable: the server ended, or did not become healthy in time and was stopped;
                 or another server elsewhere already uses the folder.
         """
-        self.launch(
-            command,
-            env=env,
-            port=port,
-            cwd=cwd,
-            account=account,
-            descriptors=descriptors,
-            program=program,
-        )
+        self.launch(command, **options)
         try:
             return self.wait_until(healthy, timeout=timeout)
         except ServiceUnavailable:
@@ -224,15 +227,7 @@ class BackgroundProcess:
             raise
 
     def launch(
-        self,
-        command: Sequence[str | Path],
-        *,
-        env: Mapping[str, str],
-        port: int | None = None,
-        cwd: Path | None = None,
-        account: Account | None = None,
-        descriptors: Sequence[int] = (),
-        program: str | None = None,
+        self, command: Sequence[str | Path], **options: Unpack[LaunchOptions]
     ) -> ProcessRecord:
         """Start the server without waiting for it. Call it with the lock held.
 
@@ -240,6 +235,7 @@ class BackgroundProcess:
             ServiceUnavailable: the server cannot be started, or another server elsewhere already
                 uses the folder.
         """
+        account, program = options.get("account"), options.get("program")
         with self.hold() as held:
             try:
                 self._rotate_log()
@@ -251,14 +247,14 @@ class BackgroundProcess:
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=subprocess.STDOUT,
-                        env=dict(env),
-                        cwd=cwd or self.pid_file.parent,
+                        env=dict(options["env"]),
+                        cwd=options.get("cwd") or self.pid_file.parent,
                         start_new_session=True,
                         user=account.uid if account else None,
                         group=account.gid if account else None,
                         extra_groups=[] if account else None,
                         umask=0o077,
-                        pass_fds=(*descriptors, held),
+                        pass_fds=(*options.get("descriptors", ()), held),
                     )
             except OSError as error:
                 raise ServiceUnavailable(
@@ -268,7 +264,7 @@ class BackgroundProcess:
         record = ProcessRecord(
             pid=child.pid,
             birth=read_birth(child.pid) or "",
-            port=port,
+            port=options.get("port"),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             place=self._place(),
             host=socket.gethostname(),

@@ -327,11 +327,7 @@ _MOST_COLUMNS = 1_000
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read a Word document; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the document is encrypted, damaged, too long, or has no text.
-    """
+    """Read a Word document; see registry.ParseFunction."""
     reader = _Reader(Package(data, options, limits))
     pieces = list(limit_pieces(_whole_runs(reader.pieces()), limits))
     if not pieces:

@@ -186,11 +186,7 @@ class _Spanning(NamedTuple):
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read a web page; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the page is too long, nested too deeply, or has no text.
-    """
+    """Read a web page; see registry.ParseFunction."""
     found, named = read_page(decode_page(data, limits))
     pieces = list(limit_pieces(found, limits))
     if not pieces:

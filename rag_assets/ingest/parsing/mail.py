@@ -145,11 +145,7 @@ _ATTACHED_LEVEL = 2
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read a message; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the message is too long, nested too deeply, or has no text.
-    """
+    """Read a message; see registry.ParseFunction."""
     try:
         message = message_from_bytes(data)
         pieces = list(limit_pieces(_Reader(options, limits).message(message), limits))

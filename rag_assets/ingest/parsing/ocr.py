@@ -234,11 +234,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read the text of a picture; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: OCR is off, or the picture is damaged, too large, or has no text.
-    """
+    """Read the text of a picture; see registry.ParseFunction."""
     if not options.ocr:
         raise DocumentScanned(
             "the document is a picture, but OCR is off", hint="set parser.ocr: true for the tenant"

@@ -42,11 +42,7 @@ class ParseLimits:
     cells: int = 5_000_000
 
     def check_characters(self, count: int) -> None:
-        """Refuse a text that is too long.
-
-        Raises:
-            DocumentRejected: the text is too long; the message names the limit.
-        """
+        """Raise DocumentTooLarge for a text that is too long."""
         if count > self.characters:
             raise DocumentTooLarge(
                 f"the document's text is longer than the limit of {self.characters:,} characters",
@@ -54,11 +50,7 @@ class ParseLimits:
             )
 
     def check_blocks(self, count: int) -> None:
-        """Refuse a text with too many blocks.
-
-        Raises:
-            DocumentRejected: it has too many blocks; the message names the limit.
-        """
+        """Raise DocumentTooLarge for a text with too many blocks."""
         if count > self.blocks:
             raise DocumentTooLarge(
                 f"the document has {count:,} paragraphs and rows, over the limit of"
@@ -67,11 +59,7 @@ class ParseLimits:
             )
 
     def check_pages(self, count: int) -> None:
-        """Refuse a document with too many pages.
-
-        Raises:
-            DocumentRejected: it has too many pages; the message names the limit.
-        """
+        """Raise DocumentTooLarge for a document with too many pages."""
         if count > self.pages:
             raise DocumentTooLarge(
                 f"the document has {count:,} pages, over the limit of {self.pages:,}",

@@ -347,11 +347,7 @@ def _text_of(block: LayoutBlock) -> str:
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Extract the text of a PDF block by block; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
-    """
+    """Extract the text of a PDF block by block; see registry.ParseFunction."""
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         reading = _Reading(file, options, limits)

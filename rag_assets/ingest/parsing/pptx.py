@@ -142,11 +142,7 @@ class _Slide:
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read a presentation; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the presentation is encrypted, damaged, too long, or has no text.
-    """
+    """Read a presentation; see registry.ParseFunction."""
     package = Package(data, options, limits)
     root = package.main_xml()
     listed = [(s.get("id", ""), s.get(R_ID, "")) for s in root.iter(f"{_P}sldId")]

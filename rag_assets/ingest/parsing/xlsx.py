@@ -46,11 +46,7 @@ _Value: TypeAlias = int | float | str | bool | time | date | datetime | timedelt
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Read a workbook; see registry.ParseFunction.
-
-    Raises:
-        DocumentRejected: the workbook is encrypted, damaged, too large, or has no text.
-    """
+    """Read a workbook; see registry.ParseFunction."""
     package = Package(data, options, limits)
     workbook = _open_workbook(_copy_needed_parts(package, limits))
     names = _shown_sheets(workbook)
