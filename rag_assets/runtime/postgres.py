@@ -304,11 +304,7 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _end_orphans(self) -> None:
-        """Wait until the processes of a killed server have ended, and kill those that remain.
-
-        Raises:
-            ServiceUnavailable: the server itself still runs, but without a record.
-        """
+        """Wait until the processes of a killed server have ended, and kill those that remain."""
         deadline = time.monotonic() + _ORPHAN_SECONDS
         while orphans := _processes_in(self._data):
             if (server := self._postmaster()) in orphans:

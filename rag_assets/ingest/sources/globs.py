@@ -81,11 +81,7 @@ def _read_escaped_character(pattern: bytes, at: int) -> tuple[int, int]:
 
 
 def _named_class(pattern: bytes, at: int) -> bytes | None:
-    """Return the class name of [:name:] at a position; None if there is no such text.
-
-    Raises:
-        ValueError: no class has that name.
-    """
+    """Return the class name of [:name:] at a position; None if there is no such text."""
     if pattern[at : at + 2] != b"[:":
         return None
     end = pattern.find(b"]", at + 2)
@@ -292,11 +288,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 
 def _translate(pattern: bytes) -> bytes:
-    """Return a regular expression for a whole match of a pattern without its outer slashes.
-
-    Raises:
-        ValueError: the pattern is malformed.
-    """
+    """Return a regular expression for a whole match of a pattern without its outer slashes."""
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
     # As in git, the literal start is compared first, and the rest is matched as a separate pattern.
@@ -337,11 +329,7 @@ def _split(tokens: Sequence[bytes], separator: bytes) -> list[list[bytes]]:
 
 
 def _tokens(pattern: bytes) -> Iterator[bytes]:
-    """Yield regular expressions for single bytes, and the markers defined above.
-
-    Raises:
-        ValueError: the pattern is malformed.
-    """
+    """Yield regular expressions for single bytes, and the markers defined above."""
     at = 0
     while at < len(pattern):
         char = pattern[at : at + 1]
