@@ -1,8 +1,9 @@
-"""The change watcher's report: watched tenants, and tenants that it is about to sync.
+"""Files through which the change watcher communicates: its report, and the files of hooks.
 
-The report is a file in the installation's folder, from which the sensor learns which tenants it
-need not poll. It is valid while the process that wrote it lives (checked by pid and start time) and
-keeps touching it. So a killed watcher is noticed at once, and a hanging watcher within seconds.
+The report names watched tenants, and tenants that the watcher is about to sync. From it, the sensor
+learns which tenants it need not poll. It is valid while the process that wrote it lives (checked by
+pid and start time) and keeps touching it. So a killed watcher is noticed at once, and a hanging
+watcher within seconds. Hooks create an empty file named like a tenant that has changed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
@@ -87,3 +89,31 @@ class WatchReportFile:
         except (OSError, ValueError, KeyError, TypeError):
             return NO_WATCHER
         return report if lives and abs(time.time() - touched) < _MOST_SECONDS else NO_WATCHER
+
+
+def hooked_folder(local: Path) -> Path:
+    """Return the folder in which hooks create files, each with the name of a tenant."""
+    return local / "hooked"
+
+
+class HookedTenants:
+    """Reads and removes the files that hooks have created."""
+
+    def __init__(self, local: Path) -> None:
+        self._folder = hooked_folder(local)
+
+    def take(self) -> frozenset[str]:
+        """Return the tenants that hooks have reported since the last call.
+
+        Raises:
+            OSError: the folder cannot be read or changed.
+        """
+        try:
+            names = os.listdir(self._folder)  # noqa: PTH208 - names are all that is needed
+        except FileNotFoundError:
+            return frozenset()
+        for name in names:
+            # The files are removed before the result is used, so that hooks that run later are seen
+            # at the next call.
+            (self._folder / name).unlink(missing_ok=True)
+        return frozenset(names)

@@ -10,52 +10,17 @@ executes.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from threading import Event, Thread
-from typing import Final
 
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.sync_lanes import LATEST_SECONDS, QUIET_SECONDS, Lanes, Marks, OpenFollower
-from rag_assets.runtime.watch_report import WatchReportFile
+from rag_assets.runtime.watch_report import HookedTenants, WatchReportFile
 from rag_assets.runtime.watched_folders import SourceFolders, TenantSources, find_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TENANTS
-
-FOLDER: Final = "hooked"
-"""Folder below the installation's own folder; each file in it has the name of a tenant."""
-
-
-def hooked_folder(local: Path) -> Path:
-    """Return the folder in which hooks create their files."""
-    return local / FOLDER
-
-
-class HookedTenants:
-    """Reads and removes the files that hooks have created."""
-
-    def __init__(self, local: Path) -> None:
-        self._folder = hooked_folder(local)
-
-    def take(self) -> frozenset[str]:
-        """Return the tenants that hooks have reported since the last call.
-
-        Raises:
-            OSError: the folder cannot be read or changed.
-        """
-        try:
-            names = os.listdir(self._folder)  # noqa: PTH208 - names are all that is needed
-        except FileNotFoundError:
-            return frozenset()
-        for name in names:
-            # The files are removed before the result is used, so that hooks that run later are seen
-            # at the next call.
-            (self._folder / name).unlink(missing_ok=True)
-        return frozenset(names)
-
 
 _WRITTEN_QUIET, _WRITTEN_LATEST = 3.0, 5.0
 """Delays in seconds for a file that is still being written; closing the file counts as a save."""

@@ -15,8 +15,8 @@ import pytest
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.runtime.sync_lanes import QUIET_SECONDS
-from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile
-from rag_assets.runtime.watcher import Watcher, hooked_folder
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile, hooked_folder
+from rag_assets.runtime.watcher import Watcher
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
 from tests.records import put_record, remove_record

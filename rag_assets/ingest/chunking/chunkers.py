@@ -47,16 +47,11 @@ def split_recursively(request: ChunkRequest) -> list[Passage]:
     return pack(request.parsed, grammar, Limits(request.limit, request.overlap), one_group)
 
 
-def _line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    for at, rank in line_cuts(text, start, end):
-        yield at, max(rank, Rank.LINE)
-
-
 def _prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions after lines, and between the sentences within each line."""
-    for at, rank in _line_cuts(text, start, end):
+    for at, rank in line_cuts(text, start, end):
         yield from sentence_cuts(text, start, at)
-        yield at, rank
+        yield at, max(rank, Rank.LINE)
         start = at
     yield from sentence_cuts(text, start, end)
 
@@ -236,8 +231,6 @@ PAGE = ChunkerKind(
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
 CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
-"""To add a chunker, define one ChunkerKind in its own module and list it here."""
-
 DEFAULT_CHUNKER = HEADING.name
 
 

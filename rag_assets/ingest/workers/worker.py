@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
@@ -34,8 +34,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.parsing.model import from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.privacy.described import StrictScanner
-from rag_assets.privacy.secrets.scanner import SecretScanner
+
+if TYPE_CHECKING:
+    from rag_assets.privacy.secrets.scanner import SecretScanner
 
 _LENGTHS = struct.Struct(">QQ")
 
@@ -168,6 +169,8 @@ _Message = tuple[dict[str, Any], bytes]
 
 def main() -> None:
     """Serve as a separate process."""
+    from rag_assets.privacy.secrets.scanner import SecretScanner
+
     serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
 
 
@@ -283,6 +286,7 @@ def _answer(
     """Return the answer to one document: its record and text, or the reason for its rejection."""
     from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
+    from rag_assets.privacy.described import StrictScanner
 
     try:
         parsed = parse(data, media_type, options, limits)

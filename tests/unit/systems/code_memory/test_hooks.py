@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.runtime.watcher import HookedTenants, hooked_folder
+from rag_assets.runtime.watch_report import HookedTenants, hooked_folder
 from rag_assets.systems.code_memory.hooks import (
     NAMES,
     block_of,
