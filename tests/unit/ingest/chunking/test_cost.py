@@ -44,8 +44,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
         measure = replace(grammar.measure, count=count)
         return packer.pack(parsed, replace(grammar, measure=measure), limits, grouping)
 
-    module = "heading" if chunker == "page" else chunker  # A page is cut as headings say.
-    monkeypatch.setattr(f"rag_assets.ingest.chunking.{module}.pack", spied)
+    monkeypatch.setattr("rag_assets.ingest.chunking.chunkers.pack", spied)
     parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))
     passages_of(parsed, chunk_parameters(chunker))
     return calls, chars
