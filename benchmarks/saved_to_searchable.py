@@ -130,7 +130,7 @@ class Probe:
 
     def __init__(self) -> None:
         from rag_assets.cli.commands.session import Session
-        from rag_assets.retrieval import Retriever
+        from rag_assets.search import Retriever
 
         self._session = Session()
         self._catalog = self._session.catalog
@@ -138,7 +138,7 @@ class Probe:
 
     def finds(self, tenant_id: str, mark: str) -> bool:
         """Whether a search finds the text."""
-        from rag_assets.retrieval.model import SearchRequest
+        from rag_assets.search.model import SearchRequest
 
         hits = self._retriever.search(tenant_id, SearchRequest(query=mark, mode="text")).hits
         return any(mark in hit.text for hit in hits)

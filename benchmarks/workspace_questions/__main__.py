@@ -34,10 +34,10 @@ from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.quality.intervals import difference_of
 from rag_assets.quality.measures import DEPTH
-from rag_assets.retrieval.answers import AnswerResult
-from rag_assets.retrieval.blocks import parts_of
-from rag_assets.retrieval.citing import CitedHit, citation_of, nearness
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.answers import AnswerResult
+from rag_assets.search.blocks import parts_of
+from rag_assets.search.citing import CitedHit, citation_of, nearness
+from rag_assets.search.model import Hit
 from rag_assets.tenants.modes import SearchMode
 
 WORK: Final = PROJECT / ".local" / "benchmark-workspace"

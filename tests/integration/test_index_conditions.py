@@ -23,8 +23,8 @@ from rag_assets.api.backend import Backend
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.retrieval import AsyncRetriever, Retriever
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search import AsyncRetriever, Retriever
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation, new_installation

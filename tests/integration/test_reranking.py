@@ -18,8 +18,8 @@ from rag_assets.common.errors import NoReranker
 from rag_assets.local_stack.liveness import wait_for
 from rag_assets.models.reranking.protocol import FAILURES
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 from tests.driving import Driver

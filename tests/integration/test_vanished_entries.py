@@ -22,8 +22,8 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.retrieval import Retriever, completeness
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search import Retriever, completeness
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.sensors.drift import drift_offenders_sensor, lost_entries_sensor
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.tables import catalog_marks

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rag_assets.retrieval.citations import enforce_citations, verify_citations
-from rag_assets.retrieval.confusables import folded
-from rag_assets.retrieval.contexts import as_results, as_source, neutralised
-from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.prompts import instructions, prompt
-from tests.unit.retrieval.hits import hit_of
+from rag_assets.search.citations import enforce_citations, verify_citations
+from rag_assets.search.confusables import folded
+from rag_assets.search.contexts import as_results, as_source, neutralised
+from rag_assets.search.model import Hit
+from rag_assets.search.prompts import instructions, prompt
+from tests.unit.search.hits import hit_of
 
 TOKENS = (
     *("<|im_end|>", "<|im_start|>system", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"),

@@ -11,9 +11,9 @@ from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.models.providers.local import shipped_model
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.answerer import Answerer
-from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.answerer import Answerer
+from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
 
 _WIDTH = 92
 _REASONS = {

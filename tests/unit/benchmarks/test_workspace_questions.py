@@ -10,8 +10,8 @@ from benchmarks.extractive_writer import Writer
 from benchmarks.workspace_questions.measures import by_half, holds_answer, is_found, ndcg
 from examples.workspace.data import Question, questions, rows
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.retrieval.prompts import NOT_ANSWERED, prompt
-from tests.unit.retrieval.hits import hit_of
+from rag_assets.search.prompts import NOT_ANSWERED, prompt
+from tests.unit.search.hits import hit_of
 
 [PAGE, *_] = (one for one in questions() if one.type == "page")
 [FILE, *_] = (one for one in questions() if one.type == "file")

@@ -1,0 +1,232 @@
+"""Recall: fetch candidates from the index, by vector, by words, or both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
+from rag_assets.search.access import moved_pages
+from rag_assets.search.patience import limited
+from rag_assets.search.question_readers import question_reader_of
+from rag_assets.search.resolved_search import within
+from rag_assets.search.search_progress import Ranking, RankingKind, SearchProgress
+from rag_assets.search.steps.protocol import SearchServices
+from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
+from rag_assets.storage.index.query_words import words_of
+
+_OF_RUNS = ("run_summary", "file_change")
+_OVERFETCH = 30
+_FIRST_OVERFETCH = 10
+_UNFILTERED = 4
+_MOST_CANDIDATES = 1_000
+"""Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
+
+_Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
+
+
+def candidate_count(limit: int, factor: int = 1) -> int:
+    """Return the number of candidates in each ranking for a number of hits.
+
+    It exceeds the number of hits: entries of outdated versions may be among the nearest, and equal
+    texts become one hit.
+
+    Args:
+        limit: maximum number of hits.
+        factor: see SearchProgress.fetch_factor.
+    """
+    count = 2 * limit + _OVERFETCH
+    return max(count, min(factor * count, _MOST_CANDIDATES))
+
+
+def recall_limit(progress: SearchProgress) -> int:
+    """Return the number of candidates to request for each ranking.
+
+    If the index does not filter by scopes, more are requested, since verification removes those
+    that the caller may not read.
+    """
+    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
+    return wanted if progress.scopes is not None else _UNFILTERED * wanted
+
+
+def first_count(progress: SearchProgress) -> int | None:
+    """Return how many candidates suffice if few are left out; None for the whole ranking.
+
+    If a single ranking determines the order of the hits, later candidates do not matter. A search
+    that may leave out many candidates, or reorder them, needs all of them.
+    """
+    search = progress.search
+    in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
+    all_count = progress.whole or progress.scopes is None
+    if all_count or not in_order or search.request.must_include_paths:
+        return None
+    if search.tenant.reads_facts:  # A step may also start from later candidates.
+        return None
+    return search.depth + _FIRST_OVERFETCH
+
+
+class Recall:
+    """Embeds the question if needed, and fetches the rankings of the request.
+
+    Args:
+        services: embed questions and search the index.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._services = services
+        self._vectors = services.vectors
+        self._searcher = services.searcher
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add the index's rankings, and the ranking of a concurrent walk, to the progress.
+
+        Raises:
+            ProviderError: the question could not be embedded.
+            IndexInconsistent: the tenant's index was lost.
+        """
+        if progress.walked is not None and progress.walked.alone:
+            return progress
+        if progress.beside is None:
+            return await self._recall_candidates(progress)
+        alone = replace(progress, beside=None)
+        walking = asyncio.ensure_future(progress.beside(alone))
+        try:
+            recalled = await self._recall_candidates(alone)
+        except BaseException:
+            walking.cancel()
+            await asyncio.wait([walking])
+            raise
+        walked = await walking
+        own = recalled.rankings[len(progress.rankings) :]
+        return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
+
+    async def _recall_candidates(self, progress: SearchProgress) -> SearchProgress:
+        if progress.scopes is None and progress.search.mode != "knn":
+            # The weight of a word depends on its rarity among the entries that pass the filter.
+            progress = await with_scopes(progress, self._services)
+        progress = await self._embed_question(progress)
+        with progress.timings.part("search"):
+            limit, first = recall_limit(progress), first_count(progress)
+            symbols = progress.search.tenant.reads_facts
+            filters = _entry_filters(progress)
+            searches = [
+                (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
+                for entry_filter, (kind, query) in product(filters, _queries(progress))
+            ]
+            wanted = [request for _, request in searches]
+            progress, found = await self._rankings(progress, wanted)
+        recalled = [
+            Ranking(
+                kind,
+                candidates,
+                first is not None and len(candidates) >= first,
+                terms=_known_terms(progress, request),
+                is_foreign=kind == "words" and progress.reading == "foreign",
+                preferred=request.entry_filter is not filters[0],
+            )
+            for (kind, request), candidates in zip(searches, found, strict=True)
+        ]
+        return replace(progress, rankings=[*progress.rankings, *recalled])
+
+    async def _rankings(
+        self, progress: SearchProgress, wanted: Sequence[RankingRequest]
+    ) -> tuple[SearchProgress, list[list[Candidate]]]:
+        """Return the rankings; the index replaces a separate vector store that does not answer."""
+        index_name = progress.serving.index_name
+        try:
+            return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
+        except VectorsUnavailable:
+            progress = replace(progress, owner=replace(progress.owner, vectors_beside=False))
+            found = await self._searcher.rankings(index_name, progress.owner, wanted)
+            return replace(progress, vectors_away=True), found
+
+    async def _embed_question(self, progress: SearchProgress) -> SearchProgress:
+        search = progress.search
+        if not search.needs_vector or progress.vector is not None:
+            return progress
+        asked = progress.ref, search.tenant, progress.serving, search.question
+        with progress.timings.part("embed"), limited(progress.patience.embedding, _late_error):
+            progress = replace(progress, reading=await self._vectors.reading(*asked))
+            if progress.reading == "unread" and search.mode != "knn":
+                # Rank by words alone: the vector would hardly depend on the question's meaning.
+                return progress
+            return replace(progress, vector=await self._vectors.of(*asked))
+
+
+async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
+    """Return a search that filters by all scopes that the caller may read."""
+    with progress.timings.part("catalog"):
+        state = await services.reader.search_state(progress.ref.id, progress.principals)
+    scopes = services.policy.scopes(progress.caller, state.scopes)
+    return replace(progress, scopes=scopes, moved=moved_pages(state.moved, scopes))
+
+
+def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
+    """Return the number of search terms in a word request in English; 0 for other requests."""
+    if not isinstance(request.by, str) or not is_english(progress.search.request.query):
+        return 0
+    return len(words_of(request.by).terms)
+
+
+def _late_error(seconds: float) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"the question was not embedded within {seconds:g} seconds", hint="try again in a moment"
+    )
+
+
+def _queries(progress: SearchProgress) -> list[_Query]:
+    # The threshold is applied later: until then, a passage below it may affect the rank of one
+    # above it.
+    mode = progress.search.mode
+    queries: list[_Query] = []
+    if mode != "text" and progress.vector is not None:
+        queries.append(("vector", progress.vector))
+    if mode != "knn":
+        query = progress.search.request.query
+        reader = question_reader_of(progress.search.tenant)
+        # Leave out words that only ask for a kind of answer: they would match names.
+        queries.append(("words", query if reader is None else reader.topic(query)))
+    return queries
+
+
+def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
+    """Return the request's filters and, if paths are preferred, the filters with these paths."""
+    wide = entry_filter_of(progress)
+    filters = progress.search.request.filters.paths
+    preferred = progress.search.request.must_include_paths
+    if not preferred:
+        return [wide]
+    # Both must hold: a preferred path must not admit what the filter excludes.
+    inside = [path for path in preferred if within(path, filters)]
+    inside += [path for path in filters or () if within(path, preferred)]
+    if not inside:
+        return [wide]
+    return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
+
+
+def entry_filter_of(progress: SearchProgress) -> EntryFilter:
+    """Return the conditions that an index entry must meet in a search."""
+    request = progress.search.request
+    filters = request.filters
+    return EntryFilter(
+        scopes=progress.scopes,
+        moved=progress.moved,
+        pages=progress.pages,
+        source_types=request.source_types,
+        without_source_types=() if request.include_run_summaries else _OF_RUNS,
+        documents=filters.documents,
+        paths=filters.paths,
+        languages=filters.languages,
+        modified_after=filters.modified_after,
+        modified_before=filters.modified_before,
+        tags=filters.tags,
+        metadata=filters.wanted_metadata,
+        without_metadata=filters.unwanted_metadata,
+    )
