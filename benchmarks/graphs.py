@@ -36,7 +36,7 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.search.steps.recall import candidate_count
+from rag_assets.search.recall import candidate_count
 from rag_assets.storage.index.elasticsearch.hits import upsert_action
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.elasticsearch.requests import bulk

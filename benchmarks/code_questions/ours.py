@@ -21,7 +21,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
-from rag_assets.search.steps.plan import DEFAULT_STEPS, StepLists, installed_steps
+from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
 from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 

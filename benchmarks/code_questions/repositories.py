@@ -25,7 +25,7 @@ from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Pl
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.search.documents import DocumentReader
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 

@@ -7,8 +7,7 @@ belong here: building the index (pipeline) and interfaces such as HTTP or the co
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_assets.search.blocking_retriever import Retriever
-    from rag_assets.search.search import AsyncRetriever
+    from rag_assets.search.retriever import AsyncRetriever, Retriever
 
 __all__ = ["AsyncRetriever", "Retriever"]
 
@@ -16,11 +15,11 @@ __all__ = ["AsyncRetriever", "Retriever"]
 def __getattr__(name: str) -> object:
     """Import a retriever when it is first used, so that importing the models loads no client."""
     if name == "AsyncRetriever":
-        from rag_assets.search.search import AsyncRetriever
+        from rag_assets.search.retriever import AsyncRetriever
 
         return AsyncRetriever
     if name == "Retriever":
-        from rag_assets.search.blocking_retriever import Retriever
+        from rag_assets.search.retriever import Retriever
 
         return Retriever
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

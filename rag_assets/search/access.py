@@ -1,12 +1,18 @@
-"""Access policies: which of a tenant's documents a caller may read."""
+"""Access: which documents of a tenant a caller may query, list and read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from rag_assets.common.errors import RoleRefused, UnknownDocument
 from rag_assets.search.model import Caller
-from rag_assets.storage.index.model import NONE_MOVED, MovedPages
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.documents.readable import ReadableDocument
+from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner, StoredEntry
+from rag_assets.storage.index.store import VectorStore
+from rag_assets.tenants.profiles import profile_of
 
 
 class ScopedDocument(Protocol):
@@ -73,3 +79,190 @@ def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPag
         tuple(uuid for uuid, scope in scopes.items() if scope in readable),
         tuple(uuid for uuid, scope in scopes.items() if scope not in readable),
     )
+
+
+def may_ask(profile: str, caller: Caller) -> bool:
+    """Return whether a caller may query tenants of a profile and read their documents."""
+    roles = profile_of(profile).asked_by
+    return not roles or caller.role is None or caller.role in roles
+
+
+def require_asker(profile: str, caller: Caller) -> None:
+    """Require that a caller may query tenants of a profile.
+
+    Raises:
+        RoleRefused: the caller's role may not query them.
+    """
+    if not may_ask(profile, caller):
+        roles = " or ".join(sorted(profile_of(profile).asked_by))
+        raise RoleRefused(
+            f"only the role {roles} may query this tenant",
+            hint=f"use a token with the role {roles}",
+        )
+
+
+_WITHHELD = "\n[...]\n"
+_BLANKS = 16
+"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document's indexed text.
+
+    Attributes:
+        text: the chunks, joined. There is a gap for each chunk that was withheld because of a
+            credential, or that was altered in the index.
+    """
+
+    document_id: str
+    uri: str
+    title: str | None
+    text: str
+
+
+class DocumentReader:
+    """Lists and reads documents of the serving generation.
+
+    Args:
+        catalog: knows the documents and who may read them.
+        store: holds their text.
+        policy: decides what callers may read.
+    """
+
+    def __init__(
+        self, catalog: Catalog, store: VectorStore, policy: AccessPolicy | None = None
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._policy = policy or FlatScopes()
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the catalog that lists the documents."""
+        return self._catalog
+
+    @property
+    def policy(self) -> AccessPolicy:
+        """Return the policy that decides what callers may read."""
+        return self._policy
+
+    def list(
+        self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
+    ) -> list[ReadableDocument]:
+        """List the first documents that the caller may read, by uri, starting after a `place`.
+
+        Raises:
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
+        """
+        record = self._catalog.tenants.get(tenant_id)
+        require_asker(record.profile, caller)
+        serving = self._catalog.generations.serving(tenant_id)
+        if record.state != "ACTIVE" or serving is None:
+            return []
+        permitted: list[ReadableDocument] = []
+        while len(permitted) < limit:
+            wanted = limit - len(permitted)
+            found = self._catalog.readable.page(
+                tenant_id,
+                serving.number,
+                self._policy.principals(caller),
+                limit=wanted,
+                after=after,
+            )
+            permitted += [one for one in found if self._policy.permits(caller, one)]
+            if len(found) < wanted:
+                break
+            after = found[-1].place
+        return permitted
+
+    def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
+        """Return the text of a document.
+
+        Raises:
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
+            UnknownDocument: no document has this id, or the caller may not read it.
+        """
+        return _text_of(document_id, self.entries(tenant_id, caller, document_id))
+
+    def read_all(
+        self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
+    ) -> dict[str, DocumentText]:
+        """Return, by id, the named documents that have a text and that the caller may read.
+
+        Raises:
+            UnknownTenant, RoleRefused: see read().
+        """
+        found = self.entries_of(tenant_id, caller, document_ids)
+        return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
+
+    def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
+        """Return the entries of a document, in order; at least one.
+
+        Raises:
+            UnknownTenant, RoleRefused, UnknownDocument: see read().
+        """
+        # No id contains a zero byte; Postgres would reject one with an error.
+        asked = [] if "\0" in document_id else [document_id]
+        found = self.entries_of(tenant_id, caller, asked)
+        if document_id not in found:
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such document",
+                hint="use an id from the list of documents",
+            )
+        return found[document_id]
+
+    def entries_of(
+        self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[StoredEntry]]:
+        """Return, in order, the entries of those named documents that the caller may read.
+
+        Raises:
+            UnknownTenant, RoleRefused: see read().
+        """
+        record = self._catalog.tenants.get(tenant_id)
+        require_asker(record.profile, caller)
+        serving = self._catalog.generations.serving(tenant_id)
+        if record.state != "ACTIVE" or serving is None or not document_ids:
+            return {}
+        owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
+        found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
+        # Read the versions after the entries, so that entries of a version replaced meanwhile do
+        # not count.
+        versions = self._catalog.readable.versions(
+            tenant_id, serving.number, document_ids, self._policy.principals(caller)
+        )
+        keys = {
+            id_: version.indexed_key
+            for id_, version in versions.items()
+            if self._policy.permits(caller, version)
+        }
+        intact = [entry for entry in found if entry.intact]
+        chunks: dict[str, list[StoredEntry]] = {}
+        for entry in sorted(intact, key=lambda one: int(one.fields["ordinal"])):
+            document_id = entry.fields["document_id"]
+            if keys.get(document_id) == entry.index_key:
+                chunks.setdefault(document_id, []).append(entry)
+        return chunks
+
+
+def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
+    fields = chunks[0].fields
+    # Leave out blocks of pages, since passages also contain their text.
+    text = "".join(_join_chunks(one for one in chunks if not one.fields.get("within")))
+    return DocumentText(document_id, fields["uri"], fields.get("title"), text)
+
+
+def _join_chunks(chunks: Iterable[StoredEntry]) -> Iterator[str]:
+    """Yield the texts of chunks in order, without their overlaps."""
+    at: int | None = None
+    for chunk in chunks:
+        start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]
+        if at is None or start > at:
+            yield "" if at is None else _WITHHELD if start - at > _BLANKS else "\n\n"
+            yield text
+        elif end > at:
+            yield text[at - start :]
+        at = end if at is None else max(at, end)

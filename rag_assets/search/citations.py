@@ -22,14 +22,20 @@ from functools import lru_cache
 from typing import Final, Literal, Protocol
 
 from rag_assets.ingest.parsing.languages import language_of_text
-from rag_assets.search.addresses import Addresses
-from rag_assets.search.citation_markers import blank_markers, cited_numbers, only_known_markers
 from rag_assets.search.contradictions import contradictions
 from rag_assets.search.figures import Figures, claimed_figures
 from rag_assets.search.names import NamedWords, missing_full_names, missing_names
-from rag_assets.search.numbers import Digits
-from rag_assets.search.sentences import Piece, list_sign, pieces_of
-from rag_assets.search.terms import content_words
+from rag_assets.search.sentences import (
+    Addresses,
+    Digits,
+    Piece,
+    blank_markers,
+    cited_numbers,
+    list_sign,
+    only_known_markers,
+    pieces_of,
+)
+from rag_assets.search.words import content_words
 from rag_assets.storage.index.identifiers import analysis_of
 
 Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]

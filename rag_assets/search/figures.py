@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final, TypeAlias
 
-from rag_assets.search.addresses import blank_addresses
-from rag_assets.search.figure_words import (
+from rag_assets.search.sentences import Numbers, blank_addresses, blank_hosts, plain_text
+from rag_assets.search.words import (
     HAN_NUMBER,
     MONTHS,
     ORDINAL_ENDS,
@@ -24,7 +24,6 @@ from rag_assets.search.figure_words import (
     Unit,
     word_values,
 )
-from rag_assets.search.numbers import Numbers, blank_hosts, plain_text
 
 Date: TypeAlias = tuple[int | None, int | None, int | None]
 """Year, month and day, as far as written."""

@@ -1,23 +1,281 @@
-"""Gathering: turn the passages that a search read into hits.
+"""Gathering: which candidates and passages of a search become one hit.
 
-Passages of one document that overlap or adjoin become one hit with their joint text. Nearly
-identical passages of several documents become one hit that names all of these documents. One
-document gets at most two of the first five positions if another document is near.
+- A block and the passage that contains it become one hit. A block matches a question more
+  precisely, but rarely holds the full answer.
+- Equal texts become one hit, as do near copies of a passage. But a figure, a negation or a name
+  makes a difference to a reader, so passages that differ in one of these stay separate, however
+  similar their words are.
+- Passages of one document that overlap or adjoin become one hit with their joint text.
+
+One document gets at most two of the first five positions if another document is near.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import nsmallest
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
-from rag_assets.search.duplicates import Distinct, Passage, Wording, are_alike
+from rag_assets.search.progress import Distinct, Passage
+from rag_assets.search.words import MONTHS, SCALES, UNITS, turning_words, word_values
 from rag_assets.storage.index.model import SYMBOL, Candidate
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosed:
+    """Candidates grouped into hits.
+
+    Attributes:
+        shown: by candidate id, the candidate that is shown for it; for most candidates, the
+            candidate itself.
+        blocks: by the id of a shown passage, the best block in it.
+    """
+
+    shown: Mapping[str, Candidate]
+    blocks: Mapping[str, Candidate]
+
+
+def group_enclosed(candidates: Sequence[Candidate]) -> Enclosed:
+    """Group candidates into hits; a block is its own hit if no passage that contains it was found.
+
+    Args:
+        candidates: best first. If several passages contain a block, the best passage is shown.
+    """
+    passages = {
+        (one.document_id, one.index_key, one.ordinal): (at, one)
+        for at, one in enumerate(candidates)
+        if not one.within
+    }
+    shown: dict[str, Candidate] = {}
+    blocks: dict[str, Candidate] = {}
+    for one in candidates:
+        version = one.document_id, one.index_key
+        around = [passages[place] for n in one.within if (place := (*version, n)) in passages]
+        shown[one.id] = min(around, key=lambda found: found[0])[1] if around else one
+        if around:
+            blocks.setdefault(shown[one.id].id, one)
+    return Enclosed(shown, blocks)
+
+
+_SHINGLE: Final = 3
+"""Number of words in a shingle."""
+_LEAST_SHARED: Final = 0.9
+"""Minimum share of shingles that two passages with the same meaning have in common."""
+_ROUNDING: Final = 1e-6
+"""Tolerance that is larger than the rounding error of a product of floats, and smaller than one
+shingle."""
+_LONGEST_WORDS: Final = 14
+"""Average number of characters of a word, including the space after it."""
+_LONG: Final = 5
+"""Minimum characters of a word that only few texts have in common."""
+_SHORT: Final = 2
+"""Maximum letters of a unit that is recognized only after a number, as in 5 m."""
+
+
+def _fold_text(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+_TURNING: Final = frozenset(map(_fold_text, turning_words()))
+"""Words that invert a sentence or limit its scope: negations, permissions, scopes."""
+_BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
+_TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
+"""The same words in Arabic and Hebrew, without endings, since endings are attached to them."""
+_JOINED: Final = "وفוה"
+"""Letters for "and" and similar words, which are attached to the following word."""
+_TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
+"""The same for East Asian scripts: characters that are part of a word."""
+_WITHOUT_SPACES: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+_UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Scripts without spaces between words, in which no single character marks a negation."""
+_MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
+
+
+def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
+    """Keep the first candidate of each text, with the uris of the other documents that have it.
+
+    Among equally good candidates, one that is adjacent to a kept candidate wins, so that hits do
+    not alternate between two copies of a document.
+
+    If both a passage and blocks in it were found, the entry that ranks first stays: the passage
+    without these blocks, or the block without this passage.
+
+    Args:
+        candidates: best first; only those that the caller may read.
+    """
+    equal: dict[str, list[Candidate]] = {}
+    for candidate in _outermost_first(candidates):
+        equal.setdefault(candidate.text_key, []).append(candidate)
+    distinct: list[Distinct] = []
+    kept: set[tuple[str, str, int]] = set()
+    for same in equal.values():
+        first = _beside(same, kept) if len(same) > 1 else same[0]
+        kept.add((first.document_id, first.index_key, first.ordinal))
+        distinct.append(Distinct(first, _uris(first, same) if len(same) > 1 else ()))
+    return distinct
+
+
+def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
+    """Return the first of equally good candidates that adjoins a kept one, or else the first."""
+    for one in same:
+        beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
+        if one.score == same[0].score and not beside.isdisjoint(kept):
+            return one
+    return same[0]
+
+
+def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Yield candidates, except those that contain or lie within a higher-ranked candidate."""
+    held: set[tuple[str, str, int]] = set()
+    kept: set[tuple[str, str, int]] = set()
+    for candidate in candidates:
+        version = candidate.document_id, candidate.index_key
+        around = [(*version, ordinal) for ordinal in candidate.within]
+        own = (*version, candidate.ordinal)
+        if own in held or not kept.isdisjoint(around):
+            continue
+        kept.add(own)
+        held.update(around)
+        yield candidate
+
+
+def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
+    uris = dict.fromkeys(other.uri for other in others if other.uri)
+    uris.pop(first.uri, None)
+    return tuple(uris)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words of a passage, prepared for comparison."""
+
+    text: str
+
+    @cached_property
+    def long_runs(self) -> frozenset[str]:
+        """Return the long words between blanks; without blanks, pairs of adjacent characters."""
+        runs = self.text.casefold().split()
+        if len(self.text) <= _LONGEST_WORDS * len(runs):
+            return frozenset(run for run in runs if len(run) >= _LONG)
+        signs = "".join(runs)  # in scripts without spaces
+        return frozenset(signs[at : at + 2] for at in range(len(signs)))
+
+    @cached_property
+    def words(self) -> list[tuple[str, str]]:
+        """Return each word, folded and as written; in scripts without blanks, each character."""
+        text = unicodedata.normalize("NFKC", self.text)
+        parts: Iterable[str] = text.split()
+        if _WITHOUT_SPACES.search(text):
+            parts = chain.from_iterable(map(_split_words, parts))
+        return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """Return the distinct words."""
+        return frozenset(folded for folded, _ in self.words)
+
+    @cached_property
+    def shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return all sequences of _SHINGLE words."""
+        words = [folded for folded, _ in self.words]
+        return frozenset(
+            tuple(words[at : at + _SHINGLE]) for at in range(max(1, len(words) - _SHINGLE + 1))
+        )
+
+    @cached_property
+    def first_shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return a sample of shingles; the samples of two passages with the same meaning overlap.
+
+        Of two such passages, each lacks at most a tenth of the other's shingles. Take the first
+        shingles in any fixed order, one more than that tenth: at least one of them is in both
+        passages.
+        """
+        missing = int((1 - _LEAST_SHARED) * len(self.shingles) + _ROUNDING)
+        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+
+    @cached_property
+    def figures(self) -> Counter[str]:
+        """Return the character runs that contain digits, with their signs and the next word."""
+        runs = [run.strip(_AROUND_FIGURES) for run in _fold_text(self.text).split()]
+        return Counter(
+            f"{run} {after}"
+            for run, after in zip(runs, [*runs[1:], ""], strict=True)
+            if not run.isalpha() and any(sign.isdigit() for sign in run)
+        )
+
+    @cached_property
+    def sentences(self) -> frozenset[tuple[str, ...]]:
+        """Return the words of each sentence."""
+        parts = (Wording(part).words for part in _SENTENCE_ENDS.split(self.text))
+        return frozenset(tuple(folded for folded, _ in words) for words in parts if words)
+
+    @cached_property
+    def counted(self) -> Counter[str]:
+        """Return the number of occurrences of each word."""
+        return Counter(folded for folded, _ in self.words)
+
+
+def are_alike(one: Wording, other: Wording) -> bool:
+    """Return whether two passages have the same meaning.
+
+    White space, line ends, capitals and punctuation make no difference. One passage may have an
+    additional sentence, unless that sentence contains a figure, a unit, a negation or the like.
+    """
+    longest = max(len(one.words), len(other.words))
+    if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
+        return False
+    most = max(len(one.shingles), len(other.shingles))
+    if len(one.shingles & other.shingles) < _LEAST_SHARED * most:
+        return False
+    return one.figures == other.figures and not _are_turned(one, other)
+
+
+def _are_turned(one: Wording, other: Wording) -> bool:
+    """Return whether words that only one of the passages has may change its meaning.
+
+    A replaced word may be a name, or the opposite of the other word. Additional words do not change
+    the meaning if they form a sentence of their own.
+    """
+    more, less = one.counted - other.counted, other.counted - one.counted
+    if not (more or less):
+        return False
+    if (more and less) or any(map(_is_turning, (*more, *less))):
+        return True
+    return not (one.sentences <= other.sentences or other.sentences <= one.sentences)
+
+
+def _is_turning(word: str) -> bool:
+    if word in _TURNING or word in MONTHS or word.endswith(("n't", "n’t")):
+        return True
+    if len(word) > _SHORT and (word in SCALES or word in UNITS):
+        return True
+    if any(value != 1 for value in word_values(word)):  # The word for 1 may be an article.
+        return True
+    is_unknown = _UNKNOWN_SCRIPTS.search(word) is not None
+    begins = word.lstrip(_JOINED).startswith(_TURNING_BEGINNINGS)
+    return is_unknown or begins or any(sign in word for sign in _TURNING_SIGNS)
+
+
+def _split_words(run: str) -> list[str]:
+    """Return the words of a run without blanks; in a script without blanks, each character."""
+    return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
+
+
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?…])\s|[。！？।؟]")
+_PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
+_AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")
+
 
 MOST_PARTS: Final = 3
 """Maximum passages of a hit, so its text has at most three times the tokens of a passage."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
-from rag_assets.search.calibration import QUESTIONS, floor_of
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest
-from rag_assets.search.search_progress import SearchProgress
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.scoring import QUESTIONS, floor_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.events import EventKind, NewEvent

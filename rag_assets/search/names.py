@@ -18,9 +18,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, TypeAlias
 
-from rag_assets.search.addresses import blank_addresses
-from rag_assets.search.figure_words import MONTHS, NUMBERS, UNITS
-from rag_assets.search.opposite_words import QUANTIFIERS
+from rag_assets.search.sentences import blank_addresses
+from rag_assets.search.words import MONTHS, NUMBERS, QUANTIFIERS, UNITS
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from rag_assets.search.answerer import instructions, prompt
 from rag_assets.search.citations import enforce_citations, verify_citations
-from rag_assets.search.confusables import folded
-from rag_assets.search.contexts import as_results, as_source, neutralised
+from rag_assets.search.contexts import as_results, as_source, folded, neutralised
 from rag_assets.search.model import Hit
-from rag_assets.search.prompts import instructions, prompt
 from tests.unit.search.hits import hit_of
 
 TOKENS = (

@@ -99,7 +99,7 @@ def test_no_word_of_an_unreadable_document_changes_an_answer(
     monkeypatch: pytest.MonkeyPatch,
     many_scopes: int,
 ) -> None:
-    monkeypatch.setattr("rag_assets.search.build_search.MANY_SCOPES", many_scopes)
+    monkeypatch.setattr("rag_assets.search.plan.MANY_SCOPES", many_scopes)
     tenant = f"scoped-{many_scopes}"
     folder = shared_installation.add_tenant(tenant, **FAST)
     write_oracle(folder)

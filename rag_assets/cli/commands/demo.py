@@ -17,7 +17,7 @@ from rag_assets.cli.commands.sync import sync_tenant
 from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.common.formatting import counted
 from rag_assets.search import Retriever
-from rag_assets.search.excerpts import excerpt
+from rag_assets.search.hits import excerpt
 from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile, written_path
 

@@ -12,7 +12,7 @@ from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
 from rag_assets.search import AsyncRetriever
-from rag_assets.search.documents import DocumentReader
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 
 

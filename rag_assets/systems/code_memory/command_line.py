@@ -11,7 +11,7 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.search import Retriever
-from rag_assets.search.documents import DocumentReader
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction

@@ -44,7 +44,7 @@ from rag_assets.search.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.search.patience import NO_LIMITS, Patience, limited
+from rag_assets.search.progress import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names

@@ -25,7 +25,7 @@ from rag_assets.mcp.tools import Tool
 from rag_assets.privacy.masker import masker_of
 from rag_assets.search.contexts import neutralised
 from rag_assets.search.model import Role, SearchAnswer, SearchRequest
-from rag_assets.search.patience import NO_LIMITS, Patience
+from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.systems.experience.model import (
     About,
     CheckpointDraft,

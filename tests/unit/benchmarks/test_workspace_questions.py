@@ -10,7 +10,7 @@ from benchmarks.extractive_writer import Writer
 from benchmarks.workspace_questions.measures import by_half, holds_answer, is_found, ndcg
 from examples.workspace.data import Question, questions, rows
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.search.prompts import NOT_ANSWERED, prompt
+from rag_assets.search.answerer import NOT_ANSWERED, prompt
 from tests.unit.search.hits import hit_of
 
 [PAGE, *_] = (one for one in questions() if one.type == "page")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.search.duplicates import Passage
 from rag_assets.search.hits import hit_of as made
 from rag_assets.search.model import Hit
+from rag_assets.search.progress import Passage
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 

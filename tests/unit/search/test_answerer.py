@@ -12,9 +12,13 @@ import pytest
 
 from rag_assets.models.chat import Completion
 from rag_assets.search import answerer
-from rag_assets.search.answerer import Answerer, supported_answer
-from rag_assets.search.answers import AnswerRequest, AnswerResult
-from rag_assets.search.prompts import NOT_ANSWERED
+from rag_assets.search.answerer import (
+    NOT_ANSWERED,
+    Answerer,
+    AnswerRequest,
+    AnswerResult,
+    supported_answer,
+)
 from tests.unit.search.hits import hit_of
 
 HITS = (

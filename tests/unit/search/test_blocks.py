@@ -8,9 +8,8 @@ import pytest
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.search.answerer import supported_answer
-from rag_assets.search.blocks import best_of, excerpt_of_block, is_clear, parts_of, url_of
-from rag_assets.search.duplicates import collapse
-from rag_assets.search.enclosing import group_enclosed
+from rag_assets.search.gathering import collapse, group_enclosed
+from rag_assets.search.hits import best_of, excerpt_of_block, is_clear, parts_of, url_of
 from rag_assets.storage.index.model import Candidate
 from tests.unit.search.hits import hit_of
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.search.budget import beginning_of, fit_whole_chains, within_budget, without_passages
+from rag_assets.search.hits import beginning_of, fit_whole_chains, within_budget, without_passages
 from rag_assets.search.model import PassageRange
 from tests.unit.search.hits import hit_of
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rag_assets.search.calibration import floor_of, floor_of_question
+from rag_assets.search.scoring import floor_of, floor_of_question
 
 
 def chance(seed: int, count: int = 40, middle: float = 0.1, spread: float = 0.05) -> list[float]:

@@ -11,8 +11,8 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
-from rag_assets.search.blocks import BlockPart
-from rag_assets.search.citing import CitedHit, citation_of, cited_hits, nearness
+from rag_assets.search.answerer import CitedHit, citation_of, cited_hits, nearness
+from rag_assets.search.hits import BlockPart
 from tests.unit.search.hits import hit_of
 
 BLOCKS = {

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from confusable_homoglyphs.confusables import confusables_data
 
-from rag_assets.search.confusables import escaped, folded
+from rag_assets.search.contexts import escaped, folded
 
 # Signs that chat markup is made of; brackets and bars have look-alikes of their own.
 MARKUP = "abcdefghijklmnopqrstuvwxyz:/<>#"

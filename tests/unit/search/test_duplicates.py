@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.search.duplicates import Wording, are_alike, collapse
+from rag_assets.search.gathering import Wording, are_alike, collapse
 from rag_assets.storage.index.model import Candidate
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.location import describe
-from rag_assets.search.excerpts import _best, excerpt
+from rag_assets.search.hits import _best, excerpt
 from rag_assets.search.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.search import gathering
-from rag_assets.search.duplicates import Passage, Wording, are_alike
 from rag_assets.search.gathering import (
     MOST_PARTS,
+    Wording,
     are_adjoining,
+    are_alike,
     are_overlapping,
     document_id,
     joined,
@@ -23,6 +24,7 @@ from rag_assets.search.gathering import (
     share_places,
     spread,
 )
+from rag_assets.search.progress import Passage
 from rag_assets.storage.index.model import SYMBOL, Candidate
 
 TEXT = "One two three.\n\nFour five six.\nSeven eight nine.\n\nTen eleven."

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.search.duplicates import Passage
-from rag_assets.search.hits import falling_scores
 from rag_assets.search.hits import hit_of as made
 from rag_assets.search.model import Hit
+from rag_assets.search.progress import Passage
+from rag_assets.search.scoring import falling_scores
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 

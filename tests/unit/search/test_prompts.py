@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_assets.search.prompts import NOT_ANSWERED, instructions, prompt, seal_of
+from rag_assets.search.answerer import NOT_ANSWERED, instructions, prompt, seal_of
 from tests.unit.search.hits import hit_of
 
 SEAL = "5ea1"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import NoReranker
-from rag_assets.search.duplicates import Passage
 from rag_assets.search.model import SearchRequest
-from rag_assets.search.reranking import Reranking
-from rag_assets.search.resolved_search import ResolvedSearch
+from rag_assets.search.progress import Passage, Reranking, ResolvedSearch
+from rag_assets.search.scoring import order_by_reranker
 from rag_assets.storage.index.model import Candidate
 from rag_assets.tenants.model import Tenant
 
@@ -16,7 +15,7 @@ FOUND = [Passage(Candidate(id_, id_, "key", 0.5, f"files/{id_}", id_), (), {}) f
 
 
 def ordered(scores: dict[str, float], preferred: str = "") -> str:
-    order = Reranking(scores).ordered(FOUND, lambda candidate: candidate.id in preferred)
+    order = order_by_reranker(Reranking(scores), FOUND, lambda candidate: candidate.id in preferred)
     return "".join(passage.id for passage in order)
 
 
@@ -35,7 +34,7 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
     scores, fused = {"a": -4.0, "b": -2.0, "c": 6.0}, {"a": 1.0, "b": 0.9, "c": 0.2, "d": 0.1}
 
     def blended(blend: float, scores: dict[str, float] = scores) -> str:
-        order = Reranking(scores, blend=blend).ordered(FOUND, lambda candidate: False, fused)
+        order = order_by_reranker(Reranking(scores, blend=blend), FOUND, lambda _: False, fused)
         return "".join(passage.id for passage in order)
 
     assert [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)] == [

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.search.model import SearchRequest
-from rag_assets.search.resolved_search import ResolvedSearch
+from rag_assets.search.progress import ResolvedSearch
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.search.search_progress import Ranking, RankingKind
-from rag_assets.search.weighing import fused
+from rag_assets.search.fusion import fused
+from rag_assets.search.progress import Ranking, RankingKind
 from rag_assets.storage.index.model import Candidate
 
 

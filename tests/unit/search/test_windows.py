@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rag_assets.models.chat import UNKNOWN_WINDOW
 from rag_assets.search.model import SearchRequest
-from rag_assets.search.resolved_search import ResolvedSearch
+from rag_assets.search.progress import ResolvedSearch
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import DEFAULT_PROFILE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from rag_assets.search.documents import DocumentReader
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.history import read_history

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.search.documents import DocumentReader
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.storage.index.model import Owner
 from rag_assets.systems.code_memory import rules

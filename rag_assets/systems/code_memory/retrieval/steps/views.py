@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from rag_assets.search.access import FlatScopes
-from rag_assets.search.search_progress import SearchProgress
-from rag_assets.search.steps.protocol import SearchServices
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices
 from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
 from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment

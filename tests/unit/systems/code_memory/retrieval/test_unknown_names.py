@@ -9,9 +9,9 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.search.search_progress import SearchProgress, Verified
-from rag_assets.search.steps.protocol import SearchServices
-from rag_assets.search.steps.verify import Verify
+from rag_assets.search.progress import SearchProgress, Verified
+from rag_assets.search.recall import Verify
+from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import unknown_names
 from rag_assets.systems.code_memory.retrieval.unknown_names import report_unknown_names

@@ -8,11 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from rag_assets.search.duplicates import Distinct
 from rag_assets.search.model import SearchRequest
-from rag_assets.search.search_progress import SearchProgress
-from rag_assets.search.steps.protocol import SearchServices
-from rag_assets.search.steps.score import Score
+from rag_assets.search.progress import Distinct, SearchProgress
+from rag_assets.search.scoring import Score
+from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 
 NEAR = Distinct(Candidate("1", "1", "1", 0.5, "app/users.py", "1"))

@@ -14,15 +14,9 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import InstalledSystem, Systems
 from rag_assets.plugins.system import Profile, System
-from rag_assets.search.search_progress import SearchProgress
-from rag_assets.search.steps.plan import (
-    BUILT_IN,
-    DEFAULT_STEPS,
-    SearchPlan,
-    StepLists,
-    installed_steps,
-)
-from rag_assets.search.steps.protocol import SearchServices, Step
+from rag_assets.search.plan import BUILT_IN, DEFAULT_STEPS, SearchPlan, StepLists, installed_steps
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices, Step
 
 
 @dataclass

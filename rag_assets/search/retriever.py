@@ -1,45 +1,47 @@
-"""Searches of a tenant's serving generation: the single implementation behind every interface."""
+"""Retrievers: the single implementation of searches behind every interface."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
+from anyio.from_thread import start_blocking_portal
 from anyio.to_thread import run_sync
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.billing.usage_meter import Meter
-from rag_assets.common.errors import (
-    ServiceUnavailable,
-    UnknownTenant,
-)
+from rag_assets.common.errors import ServiceUnavailable, UnknownTenant
 from rag_assets.privacy.masker import Masker, masker_of
-from rag_assets.search.access import AccessPolicy, FlatScopes
-from rag_assets.search.build_search import BuildSearches
+from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.search.origins import Origins, describes_origins
-from rag_assets.search.patience import NO_LIMITS, Patience, limited
-from rag_assets.search.question_readers import question_reader_of
-from rag_assets.search.question_vectors import QuestionVectors, VectorsOfQuestions
-from rag_assets.search.reranking import RerankerPool
-from rag_assets.search.resolved_search import ResolvedSearch
-from rag_assets.search.roles import require_asker
-from rag_assets.search.search_answer import answer_of
-from rag_assets.search.steps.plan import StepLists, installed_steps
-from rag_assets.search.steps.protocol import SearchServices
-from rag_assets.search.timings import Timings
-from rag_assets.search.unmatched import require_known_source_types, unmatched_filters
+from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
+from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limited
+from rag_assets.search.search_answer import (
+    Origins,
+    answer_of,
+    describes_origins,
+    require_known_source_types,
+    unmatched_filters,
+)
+from rag_assets.search.services import SearchServices, question_reader_of
+from rag_assets.search.tenant_models import QuestionVectors, RerankerPool, VectorsOfQuestions
 from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
 
 _MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
@@ -271,3 +273,49 @@ def _late_error(seconds: float) -> ServiceUnavailable:
 
 def _tenant_of(config: str) -> Tenant:
     return Tenant.from_config(json.loads(config))
+
+
+class Retriever:
+    """Searches like AsyncRetriever, but can be called from any thread.
+
+    Searches from several threads run concurrently in one event loop. The loop runs in its own
+    thread from the first search until close.
+
+    Args:
+        catalog, store, embedders, policy, steps: see AsyncRetriever.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: VectorStore,
+        embedders: Embedders,
+        *,
+        policy: AccessPolicy | None = None,
+        steps: StepLists | None = None,
+    ) -> None:
+        self._retriever = AsyncRetriever(catalog, store, embedders, policy=policy, steps=steps)
+        self._lock = threading.Lock()
+        self._running = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def search(
+        self, tenant_id: str, request: SearchRequest, *, generation: int | None = None
+    ) -> SearchAnswer:
+        """Search one tenant's knowledge; see AsyncRetriever.search."""
+        search = partial(self._retriever.search, generation=generation)
+        return self._loop().call(search, tenant_id, request)
+
+    def close(self) -> None:
+        """Close connections, after all searches have ended and their costs are recorded."""
+        with self._lock:
+            portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.call(self._retriever.close)
+            self._running.close()
+
+    def _loop(self) -> BlockingPortal:
+        with self._lock:
+            if self._portal is None:
+                self._portal = self._running.enter_context(start_blocking_portal(name="retriever"))
+            return self._portal

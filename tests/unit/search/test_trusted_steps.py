@@ -8,9 +8,9 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.search.search_progress import SearchProgress
-from rag_assets.search.steps.plan import StepLists, installed_steps
-from rag_assets.search.steps.protocol import SearchServices, TrustedStep
+from rag_assets.search.plan import StepLists, installed_steps
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices, TrustedStep
 
 SERVICES = cast("SearchServices", Mock())
 

@@ -8,20 +8,20 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from rag_assets.search.search_progress import SearchProgress
-from rag_assets.search.steps import gather
-from rag_assets.search.steps.gather import Gather
-from rag_assets.search.steps.protocol import SearchServices
+from rag_assets.search import read
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.read import Gather
+from rag_assets.search.services import SearchServices
 
 HITS = [Mock(id=str(number)) for number in range(5)]
 
 
 @pytest.fixture(autouse=True)
 def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "is_gathered", lambda _: True)
-    monkeypatch.setattr(gather, "_gather_passages", lambda _: (HITS, True))
-    monkeypatch.setattr(gather, "_with_more_candidates", lambda _, most: f"{most} times")
-    monkeypatch.setattr(gather, "replace", lambda _, **changes: changes)
+    monkeypatch.setattr(read, "is_gathered", lambda _: True)
+    monkeypatch.setattr(read, "_gather_passages", lambda _: (HITS, True))
+    monkeypatch.setattr(read, "_with_more_candidates", lambda _, most: f"{most} times")
+    monkeypatch.setattr(read, "replace", lambda _, **changes: changes)
 
 
 @pytest.mark.parametrize(
