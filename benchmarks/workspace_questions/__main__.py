@@ -34,7 +34,8 @@ from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.quality.intervals import difference_of
 from rag_assets.quality.measures import DEPTH
-from rag_assets.search.answerer import AnswerResult, CitedHit, citation_of, nearness
+from rag_assets.search.answerer import CitedHit, citation_of, nearness
+from rag_assets.search.answers import AnswerResult
 from rag_assets.search.hits import parts_of
 from rag_assets.search.model import Hit
 from rag_assets.tenants.modes import SearchMode

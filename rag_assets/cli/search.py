@@ -34,7 +34,7 @@ def answer(
 ) -> None:
     """Answer a question with a tenant's chat model, with citations."""
     from rag_assets.cli.commands.answer import answer as run
-    from rag_assets.search.answerer import AnswerRequest
+    from rag_assets.search.answers import AnswerRequest
 
     run(tenant, AnswerRequest.of(**fields, max_tokens=max_tokens), as_json=json)
 

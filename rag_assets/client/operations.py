@@ -37,7 +37,7 @@ from rag_assets.api.responses import (
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import Call, FormFile, Pages
 from rag_assets.client.errors import refusal
-from rag_assets.search.answerer import AnswerResult
+from rag_assets.search.answers import AnswerResult
 from rag_assets.search.model import Question, SearchAnswer
 
 MetadataValue: TypeAlias = bool | int | float | str | list[str]

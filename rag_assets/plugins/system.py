@@ -153,7 +153,7 @@ class System:
             them: `FactStore` (pipeline/fact_stores.py).
         tenant_settings: by a key of tenants.yaml with a list, the Pydantic model of its entries.
         question_readers: by the name of such a chunker, what reads questions to its tenants:
-            `QuestionReader` (search/question_readers.py).
+            `QuestionReader` (search/services.py).
         run_reports: by the name of an asset, the function that returns its materialization after a
             run has published documents, or None.
 

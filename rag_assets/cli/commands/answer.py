@@ -12,7 +12,8 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.search import AsyncRetriever
-from rag_assets.search.answerer import Answerer, AnswerRequest, AnswerResult, Citation
+from rag_assets.search.answerer import Answerer
+from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
 
 _WIDTH = 92
 _REASONS = {

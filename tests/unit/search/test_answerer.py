@@ -12,13 +12,8 @@ import pytest
 
 from rag_assets.models.chat import Completion
 from rag_assets.search import answerer
-from rag_assets.search.answerer import (
-    NOT_ANSWERED,
-    Answerer,
-    AnswerRequest,
-    AnswerResult,
-    supported_answer,
-)
+from rag_assets.search.answerer import NOT_ANSWERED, Answerer, supported_answer
+from rag_assets.search.answers import AnswerRequest, AnswerResult
 from tests.unit.search.hits import hit_of
 
 HITS = (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.search.answerer import AnswerRequest
+from rag_assets.search.answers import AnswerRequest
 from rag_assets.search.model import Filters
 
 
