@@ -78,7 +78,7 @@ If the passages do not answer the question, write only: {not_answered}
 Write plain sentences or short lists, no headings."""
 
 
-def instructions() -> str:
+def build_instructions() -> str:
     """Return the instructions for the model, which are the same for all questions."""
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
@@ -95,26 +95,26 @@ def seal_of(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
         tenant: the tenant that owns the passages.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
-    for part in (tenant, *(_passage(hit, "") for hit in hits)):
+    for part in (tenant, *(_format_passage(hit, "") for hit in hits)):
         encoded = part.encode("utf-8", "surrogatepass")
         # Include the lengths, so that no two lists of passages give the same bytes.
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()[:_SEAL_CHARACTERS]
 
 
-def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
+def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
     """Return the passages, each with its number and source, followed by the question.
 
     Args:
         hits: passages that may be cited, by their numbers.
         seal: see seal_of.
     """
-    passages = "\n\n".join(_passage(hit, seal) for hit in hits)
+    passages = "\n\n".join(_format_passage(hit, seal) for hit in hits)
     text = neutralised(question.strip())
     return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {text}"
 
 
-def _passage(hit: Hit, seal: str) -> str:
+def _format_passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, describe(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
     shown = neutralised(hit.text_in_context)
@@ -152,7 +152,7 @@ class CitedHit:
         return [text[:_MOST_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
 
-def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
+def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the passages that an answer cites, in the order of the hits.
 
     Args:
@@ -174,7 +174,7 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     ]
 
 
-async def nearness(
+async def compare_meanings(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
     """Return, by citation number, the cosines of claims and blocks where words do not decide.
@@ -308,7 +308,7 @@ class Answerer:
         # Run in a thread: comparing every claim with its passages would block other requests.
         result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
-            result = replace(result, citations=await _cited_by_meaning(result, self._model))
+            result = replace(result, citations=await _cite_by_meaning(result, self._model))
         return replace(
             result,
             model=chat.id,
@@ -326,8 +326,8 @@ class Answerer:
         max_tokens: int | None,
     ) -> Completion:
         """Return the model's text, with a time limit that fits the model's speed."""
-        system = instructions()
-        text = prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
+        system = build_instructions()
+        text = build_prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
         seconds = chat.config.seconds_for(estimate_input_tokens(system, text), most)
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
@@ -352,9 +352,9 @@ def supported_answer(
     reason: Reason = "not answered" if silent else "nothing supported"
     return AnswerResult(
         answer=kept,
-        citations=tuple(map(citation_of, cited_hits(kept, hits))),
+        citations=tuple(map(citation_of, list_cited_hits(kept, hits))),
         hits=tuple(hits),
-        removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
+        removed=0 if declined else _count_claims(written, hits) - _count_claims(kept, hits),
         unsupported=tuple(_list_unsupported_claims(written, kept, hits)),
         unchecked=tuple(_list_unchecked_sentences(kept, hits)),
         needs_clarification=not kept,
@@ -372,31 +372,31 @@ def _list_unsupported_claims(
     if UNSUPPORTED_MARK in kept:
         for sentence in verify_citations(written, hits).sentences:
             if sentence.missing:
-                yield UnsupportedClaim(_without_citations(sentence.text), sentence.missing)
+                yield UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
 
 
 def _list_unchecked_sentences(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
     """Yield the sentences of an answer that are in another language than the passages they cite."""
     for sentence in verify_citations(kept, hits).sentences:
         if sentence.verdict == "unchecked":
-            yield _without_citations(sentence.text)
+            yield _remove_citations(sentence.text)
 
 
-def _without_citations(sentence: str) -> str:
+def _remove_citations(sentence: str) -> str:
     """Return a sentence without citations."""
     return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 
 
-def _claims(text: str, hits: Sequence[Hit]) -> int:
+def _count_claims(text: str, hits: Sequence[Hit]) -> int:
     return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
 
 
-async def _cited_by_meaning(
+async def _cite_by_meaning(
     result: AnswerResult, model: Callable[[], Embedder]
 ) -> tuple[Citation, ...]:
     """Return the citations of an answer, each with the block that its claims are about."""
-    cited = await run_sync(cited_hits, result.answer, result.hits)
-    near = await nearness(cited, model)
+    cited = await run_sync(list_cited_hits, result.answer, result.hits)
+    near = await compare_meanings(cited, model)
     return tuple(citation_of(one, near.get(one.hit.number)) for one in cited)
 
 

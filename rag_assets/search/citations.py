@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Final, Literal, Protocol
 
 from rag_assets.ingest.parsing.languages import language_of_text
-from rag_assets.search.contradictions import contradictions
+from rag_assets.search.contradictions import find_contradictions
 from rag_assets.search.figures import Figures, claimed_figures
 from rag_assets.search.names import NamedWords, missing_full_names, missing_names
 from rag_assets.search.sentences import (
@@ -135,7 +135,7 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
         answer: a model's text.
         hits: the passages, each with its citation number.
     """
-    return _report(answer, _evidence_of(hits))
+    return _check_sentences(answer, _evidence_of(hits))
 
 
 def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
@@ -154,9 +154,9 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
     # Only this project may write the mark: a model must not keep a claim by writing it.
     answer = _MARK.sub("", answer)
     if mark:
-        answer = _with_marks(answer, evidence)
+        answer = _mark_unsupported(answer, evidence)
     for _ in range(_MAX_PASSES):
-        enforced = _without_unsupported(answer, evidence)
+        enforced = _remove_unsupported(answer, evidence)
         # What remains may parse differently than before, such as a fence that lost its other end.
         if enforced == answer:
             return enforced
@@ -164,9 +164,9 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
     return ""
 
 
-def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     everything = _merge_evidence(tuple(evidence.values()))
-    report = _report(answer, evidence)
+    report = _check_sentences(answer, evidence)
     kept = ("supported", "unchecked")
     if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
         return ""
@@ -181,10 +181,10 @@ def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     return "".join(_yield_kept_texts(answer, pieces, stays, evidence.keys())).strip()
 
 
-def _with_marks(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     """Return an answer with a mark at each claim whose figures its cited passages lack."""
     parts = []
-    for sentence in _report(answer, evidence).sentences:
+    for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
         if sentence.missing:
             bare = only_known_markers(text, ()).rstrip()
@@ -259,7 +259,7 @@ class _Evidence:
 
     def words_of(self, claim: str) -> frozenset[str]:
         """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
-        forms = [_words(claim, analysis) for analysis in sorted(self.analyses)]
+        forms = [_stems_of(claim, analysis) for analysis in sorted(self.analyses)]
         return max(forms, key=self.share_of, default=frozenset())
 
     def share_of(self, words: frozenset[str]) -> float:
@@ -286,7 +286,7 @@ class _Evidence:
 
 def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
     return {
-        hit.number: _evidence(
+        hit.number: _read_evidence(
             "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
             getattr(hit, "uri", ""),
         )
@@ -296,11 +296,11 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 
 # An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
 @lru_cache(maxsize=64)
-def _evidence(text: str, context: str) -> _Evidence:
+def _read_evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
     named = NamedWords(text, context)
     analysis = analysis_of(text, _language(text))
-    words = _words(text, analysis)
+    words = _stems_of(text, analysis)
     return _Evidence(
         words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named
     )
@@ -313,7 +313,7 @@ def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
     return _Evidence.merged(passages) if passages else _Evidence()
 
 
-def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
+def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
     everything = _merge_evidence(tuple(evidence.values()))
     language = _language(blank_markers(answer))
     sentences = tuple(
@@ -349,12 +349,12 @@ def _judge_sentence(
         language = _language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
         if found.knows(named) and (is_foreign or _is_alike(claimed, found)):
-            rule = _missing_across_languages if is_foreign else _missing
+            rule = _list_missing_across_languages if is_foreign else _list_missing
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
                 spoken = found.language or language or _guessed_language(found.named.text) or ""
                 texts = tuple(one.text for one in found.named.parts or (found.named,))
-                missing = tuple(contradictions(claim, texts, spoken))
+                missing = tuple(find_contradictions(claim, texts, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
     return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
@@ -377,29 +377,31 @@ def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
     return language not in (None, found.language or language)
 
 
-def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:
+def _list_missing(
+    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+) -> Iterator[str]:
     """Yield the figures and names of a claim that the passages it cites do not have."""
-    yield from _missing_figures(claim, found)
+    yield from _list_missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_names(claim, found.named, everything.named)
 
 
-def _missing_across_languages(
+def _list_missing_across_languages(
     claim: str, piece: Piece, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield a claim's figures and full names that passages in another language do not have."""
-    yield from _missing_figures(claim, found)
+    yield from _list_missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_full_names(claim, found.named)
 
 
-def _missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
+def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
     for figure in claimed_figures(claim):
         if not found.figures.hold(figure):
             yield figure.written.strip()
 
 
-def _words(text: str, analysis: str) -> frozenset[str]:
+def _stems_of(text: str, analysis: str) -> frozenset[str]:
     """Return the stems of a text's words; for scripts without spaces, pairs of characters."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
     pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}

@@ -164,7 +164,7 @@ _LABEL = re.compile(
 )
 
 
-def chat_marks(folded: str) -> Iterator[int]:
+def find_chat_markup(folded: str) -> Iterator[int]:
     """Yield the positions in a folded text where an inserted character breaks up chat markup.
 
     Each position lies inside the markup, because tokenizers recognize markup anywhere, even after a
@@ -246,7 +246,7 @@ def neutralised(text: str) -> str:
     ` before a heading that a system adds to prompts.
     """
     shape = folded(text)
-    return escaped(text, [*_imitations(shape), *chat_marks(shape)])
+    return escaped(text, [*_find_imitations(shape), *find_chat_markup(shape)])
 
 
 def as_source(text: str) -> str:
@@ -254,10 +254,10 @@ def as_source(text: str) -> str:
     line = " ".join(text.split())
     shape = folded(line)
     ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
-    return escaped(line, [*_imitations(shape), *chat_marks(shape), *ends])
+    return escaped(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
 
 
-def _imitations(shape: str) -> Iterator[int]:
+def _find_imitations(shape: str) -> Iterator[int]:
     """Yield the positions of imitated markers in a folded text."""
     for found in _ANYWHERE.finditer(shape):
         yield found.start()

@@ -21,12 +21,12 @@ from rag_assets.search.statements import (
     ParsedPassage,
     Statement,
     Word,
-    align,
+    align_words,
     bounds_of,
     pairs_of_opposites,
     parse_passages,
     parse_statement,
-    shared_words,
+    share_of_words,
     sides_by_stem,
     stems_of_value,
 )
@@ -87,7 +87,7 @@ _WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"}
 _DENIES: Final = frozenset({True})
 
 
-def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
+def find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
     """Yield the words of a claim that contradict the passages it cites.
 
     Args:
@@ -96,39 +96,39 @@ def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iter
         language: ISO 639-1 code; in a language without word lists, no word is found.
     """
     if language in CLAUSE_LANGUAGES or language in UNSPACED:
-        yield from _contradictions(claim, passages, language)
+        yield from _find_contradictions(claim, passages, language)
 
 
 # An answer is checked several times.
 @lru_cache(maxsize=256)
-def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
+def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     said = parse_statement(claim, language)
     if not said.content or len(said.words) > _MOST_WORDS:
         return ()
     parsed = parse_passages(passages, language)
-    bounds = tuple(_contrary_bounds(said, claim, parsed))
+    bounds = tuple(_list_contrary_bounds(said, claim, parsed))
     rules: tuple[Callable[[Statement, Statement], str | None], ...]
-    rules = (_denial, _lack, _opposite, _exchange)
-    meant = _comparable(said, parsed)
+    rules = (_find_denial, _find_lack, _find_opposite, _find_exchange)
+    meant = _list_comparable(said, parsed)
     for rule in rules:
-        if rule is _denial and _is_denied_elsewhere(said, parsed):
+        if rule is _find_denial and _is_denied_elsewhere(said, parsed):
             continue
-        denied = _with_focus(said, meant, parsed) if rule is _denial else []
-        contrary = _found_in_all(rule(said, sentence) for sentence in denied or meant)
+        denied = _list_focused(said, meant, parsed) if rule is _find_denial else []
+        contrary = _first_if_in_all(rule(said, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
         partial(_find_replaced_word, passage=parsed),
-        _other_in_place,
+        _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _found_in_all(contrary_in(said, sentence) for sentence in meant)
+        contrary = _first_if_in_all(contrary_in(said, sentence) for sentence in meant)
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
 
 
-def _found_in_all(words: Iterable[str | None]) -> str | None:
+def _first_if_in_all(words: Iterable[str | None]) -> str | None:
     """Return the first of the words, one per statement; None if any statement has no word."""
     first = None
     for word in words:
@@ -138,7 +138,7 @@ def _found_in_all(words: Iterable[str | None]) -> str | None:
     return first
 
 
-def _comparable(said: Statement, passage: ParsedPassage) -> list[Statement]:
+def _list_comparable(said: Statement, passage: ParsedPassage) -> list[Statement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
     for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.whole)):
         if found := [*statements.like(said, least)]:
@@ -154,7 +154,7 @@ def _is_denied_elsewhere(said: Statement, passage: ParsedPassage) -> bool:
     )
 
 
-def _with_focus(
+def _list_focused(
     said: Statement, meant: Sequence[Statement], passage: ParsedPassage
 ) -> list[Statement]:
     """Return the statements about the words that a claim denies; empty if opposite words decide."""
@@ -166,11 +166,11 @@ def _with_focus(
     ]
 
 
-def _denial(said: Statement, statement: Statement) -> str | None:
+def _find_denial(said: Statement, statement: Statement) -> str | None:
     """Return the negation if one of two statements denies what the other states; otherwise None."""
     if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
         return None
-    if pairs_of_opposites(said, statement) or _has_prefixed(said, statement):
+    if pairs_of_opposites(said, statement) or _find_prefixed(said, statement):
         return None
     common = said.content & statement.content
     focus = said.focus | statement.focus
@@ -197,7 +197,7 @@ def _denial(said: Statement, statement: Statement) -> str | None:
     return next((word.written for word in denying.words if word.written in negators), None)
 
 
-def _lack(said: Statement, statement: Statement) -> str | None:
+def _find_lack(said: Statement, statement: Statement) -> str | None:
     """Return a word of a claim for something that its passage says is lacking."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = said.denied or statement.denied or said.restrictors
@@ -208,7 +208,7 @@ def _lack(said: Statement, statement: Statement) -> str | None:
     return next((word.written for word in said.words if word.stem in lacked), None)
 
 
-def _opposite(said: Statement, statement: Statement) -> str | None:
+def _find_opposite(said: Statement, statement: Statement) -> str | None:
     """Return a word of a claim whose opposite stands in the passage instead."""
     if bool(said.denied) != bool(statement.denied):
         return None
@@ -216,7 +216,7 @@ def _opposite(said: Statement, statement: Statement) -> str | None:
     if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
         return None
     if not pairs:
-        return _has_prefixed(said, statement)
+        return _find_prefixed(said, statement)
     if len(pairs) % 2 == 0:
         # Two opposites cancel out, as in "accepted with it" and "refused without it".
         return None
@@ -245,7 +245,7 @@ def _are_apart(said: Statement, statement: Statement, stems: Container[str]) -> 
     )
 
 
-def _has_prefixed(said: Statement, statement: Statement) -> str | None:
+def _find_prefixed(said: Statement, statement: Statement) -> str | None:
     """Return a word that has a negating prefix in only one of two texts."""
     for first, second in ((said, statement), (statement, said)):
         for word in first.words:
@@ -258,7 +258,7 @@ def _has_prefixed(said: Statement, statement: Statement) -> str | None:
     return None
 
 
-def _exchange(said: Statement, statement: Statement) -> str | None:
+def _find_exchange(said: Statement, statement: Statement) -> str | None:
     """Return the first of two words whose positions a claim swaps, compared with a sentence."""
     if said.language not in _EXCHANGED:
         return None
@@ -300,7 +300,7 @@ def _find_replaced_word(
     """Return a word of a claim that replaces another and is from elsewhere in the passage."""
     if said.language in UNSPACED:
         return None
-    share, replacements = align(said, statement)
+    share, replacements = align_words(said, statement)
     if share < _ALIKE:
         return None
     listed = sides_by_stem(said.language).keys()
@@ -308,7 +308,7 @@ def _find_replaced_word(
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if max(len(ours), len(others)) > _MOST_REPLACED:
             continue
-        if (number := _other_number(ours, others)) is not None and not (
+        if (number := _find_other_number(ours, others)) is not None and not (
             {word.stem for word in ours} & statement.stems
         ):
             return number
@@ -317,13 +317,13 @@ def _find_replaced_word(
         if not new or not old or not new <= passage.content or _is_listed(new, statement, passage):
             continue
         before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
-        if before & DETERMINERS and new & _named_before(statement, passage):
+        if before & DETERMINERS and new & _list_words_before(statement, passage):
             continue
         return ours[0].written
     return None
 
 
-def _other_in_place(said: Statement, statement: Statement) -> str | None:
+def _find_counterpart(said: Statement, statement: Statement) -> str | None:
     """Return a word of a claim that differs in scope or role from the word that it replaces.
 
     Examples: "all" of something replaces some kinds of it; `not` replaces `only`; a role replaces
@@ -331,7 +331,7 @@ def _other_in_place(said: Statement, statement: Statement) -> str | None:
     """
     if said.language in UNSPACED:
         return None
-    share, replacements = align(said, statement)
+    share, replacements = align_words(said, statement)
     if share < _SAME_ORDER:
         return None
     counterparts = counterparts_of(said.language)
@@ -378,7 +378,7 @@ def _find_crossed_word(said: Statement, statement: Statement) -> str | None:
     return None
 
 
-def _other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | None:
+def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | None:
     """Return a number word that replaces a different number."""
     if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
         return None
@@ -396,7 +396,7 @@ def _is_listed(
     return any(not part.content & statement.content for part in beside)
 
 
-def _named_before(statement: Statement, passage: ParsedPassage) -> frozenset[str]:
+def _list_words_before(statement: Statement, passage: ParsedPassage) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
@@ -404,7 +404,7 @@ def _named_before(statement: Statement, passage: ParsedPassage) -> frozenset[str
     return frozenset[str]().union(*(sentence.content for sentence in meant))
 
 
-def _contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -> Iterator[str]:
+def _list_contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -> Iterator[str]:
     """Yield the numbers that a claim bounds on the opposite side from similar sentences.
 
     For example, the claim says "at least 3" and the sentence "at most 3".
@@ -414,7 +414,7 @@ def _contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -> Ite
             side
             for others, sentence in passage.bounds.get(value, ())
             if any(
-                shared_words(said, part) >= _COMPARABLE and any(stems_of_value(part, value))
+                share_of_words(said, part) >= _COMPARABLE and any(stems_of_value(part, value))
                 for part in sentence.parts
             )
             for side in others

@@ -152,9 +152,11 @@ class Figures:
         rest, dates = _extract_dates(folded)
         found = [date for _, readings in dates for date in readings]
         found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
-        minutes = {one for _, readings in _times(rest, whole_hours=True) for one in readings}
-        quantities = [q for one in _quantities(rest) for reading in one.quantities for q in reading]
-        quantities += _words(rest)
+        minutes = {one for _, readings in _find_times(rest, whole_hours=True) for one in readings}
+        quantities = [
+            q for one in _find_quantities(rest) for reading in one.quantities for q in reading
+        ]
+        quantities += _find_number_words(rest)
         parts = {_key(part) for date in found for part in date if part is not None}
         parts |= {_key(part) for part in _parts_of_times(rest)}
         return cls(
@@ -221,7 +223,7 @@ def claimed_figures(text: str) -> Iterator[Figure]:
     for name in dict.fromkeys(named):
         if len(name) > _GROUP and (name not in _MONTH_OR_WORD or name in capital):
             yield Figure(name, dates=frozenset({(None, MONTHS[name], None)}))
-    for figure in islice(dict.fromkeys(_with_times(rest)), _MOST_FIGURES):
+    for figure in islice(dict.fromkeys(_find_figures(rest)), _MOST_FIGURES):
         digits = re.sub(r"\D", "", figure.written)
         is_dialled = any(digits in number for number in dialled)
         if not (is_dialled and len(digits) > 1):
@@ -232,15 +234,15 @@ def _fold_text(text: str) -> str:
     return plain_text(text).translate(_ARABIC_SIGNS)
 
 
-def _with_times(text: str) -> Iterator[Figure]:
-    for written, readings in _times(text):
+def _find_figures(text: str) -> Iterator[Figure]:
+    for written, readings in _find_times(text):
         yield Figure(written, minutes=readings)
     for run in HAN_NUMBER.finditer(text):
         values, units = word_values(run[0]), _unit_at(text, run.end())
         if units and min(values) > 1:
             yield Figure(run[0], ((Quantity(frozenset(map(_key, values)), units),),))
     text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
-    yield from _quantities(text)
+    yield from _find_quantities(text)
     for word in _WORD.finditer(text):
         # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
         # claim's own.
@@ -288,13 +290,13 @@ def _months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int
     yield number, None if day is None else int(day)
 
 
-def _times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, frozenset[int]]]:
+def _find_times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, frozenset[int]]]:
     for time in _TIME.finditer(text):
         if readings := _minutes(time):
             yield time[0], readings
     if whole_hours:
         # 15 h and 15 heures are a time of the day as well as a quantity.
-        for figure in _quantities(text):
+        for figure in _find_quantities(text):
             for quantity in (q for reading in figure.quantities for q in reading):
                 if ("time", 3600.0) in quantity.units:
                     hours = (float(value) for value in quantity.values)
@@ -322,7 +324,7 @@ def _parts_of_times(text: str) -> Iterator[int]:
             yield from (int(part) for part in (time["hour"], time["minute"]) if part)
 
 
-def _quantities(text: str) -> Iterator[Figure]:
+def _find_quantities(text: str) -> Iterator[Figure]:
     """Yield the numbers of a folded text with their units, and names that contain digits."""
     for number in _NUMBER.finditer(text):
         start, end = number.span()
@@ -341,7 +343,10 @@ def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
     """Return the readings of a number, each a list of numbers; empty for a version like 3.11.7."""
     if " " in written:
         joined = _readings_of_number(written.replace(" ", ""))
-        return [*joined, [frozenset({value}) for part in written.split() for value in _plain(part)]]
+        return [
+            *joined,
+            [frozenset({value}) for part in written.split() for value in _plain_values(part)],
+        ]
     signs = re.findall(r"\D", written)
     groups = re.split(r"\D", written)
     values: set[float] = set()
@@ -361,7 +366,7 @@ def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
     return []
 
 
-def _plain(part: str) -> Iterable[float]:
+def _plain_values(part: str) -> Iterable[float]:
     [[values]] = _readings_of_number(part)
     return values
 
@@ -450,7 +455,7 @@ def _is_of_name(sign: str) -> bool:
     return sign in "-_" or (sign.isalnum() and unicodedata.category(sign) != "Lo")
 
 
-def _words(text: str) -> Iterator[Quantity]:
+def _find_number_words(text: str) -> Iterator[Quantity]:
     """Yield the numbers of a folded text that are written as words."""
     for word in _WORD.finditer(text):
         for part in {word[0], *word[0].split("-")}:

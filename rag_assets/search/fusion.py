@@ -100,8 +100,8 @@ def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
     count = min(_REFERENCE, max(len(words), len(cosines)))
     # Passages that are not among the word matches score 0.
     lacking = [0.0] * (count - len(words))
-    by_words = _peak([*words.values(), *lacking][:count])
-    by_vectors = _peak([*cosines.values()][:count])
+    by_words = _measure_peak([*words.values(), *lacking][:count])
+    by_vectors = _measure_peak([*cosines.values()][:count])
     if not by_words or not by_vectors:
         return 1.0
     return min(_MAX_RELATIVE_PEAK, max(1 / _MAX_RELATIVE_PEAK, by_words / by_vectors))
@@ -124,7 +124,7 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
 
 
-def _peak(scores: Sequence[float]) -> float:
+def _measure_peak(scores: Sequence[float]) -> float:
     """Return how many standard deviations the first score is above the mean; 0 if all are equal."""
     if not scores:
         return 0.0
@@ -154,7 +154,7 @@ def _compress_score(share: float) -> float:
     return share if share >= 0 else _LEAST * share / (share - 1)
 
 
-def fused(
+def fuse_rankings(
     rankings: Sequence[Ranking], shown: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, float]:
     """Return the score of every candidate, best first.
@@ -164,17 +164,17 @@ def fused(
         shown: maps a candidate's id to the id under which it is shown. The best candidate of
             those shown under one id counts.
     """
-    scores = [_scores(ranking, shown) for ranking in rankings]
-    weights = hybrid_weights(rankings, scores)
+    scores = [_scores_by_id(ranking, shown) for ranking in rankings]
+    weights = weigh_rankings(rankings, scores)
     return fuse(
         [
-            _votes(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
+            _normalize_ranking(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
             for ranking, found in zip(rankings, scores, strict=True)
         ]
     )
 
 
-def hybrid_weights(
+def weigh_rankings(
     rankings: Sequence[Ranking], scores: Sequence[Mapping[str, float]]
 ) -> dict[RankingKind, float]:
     """Return the weights of vectors and words, based on the first ranking of each.
@@ -196,14 +196,14 @@ def hybrid_weights(
     return {"vector": scale, "words": raised * scale}
 
 
-def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
+def _scores_by_id(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
     scores: dict[str, float] = {}
     for candidate in ranking.candidates:
         scores.setdefault(shown.get(candidate.id, candidate.id), candidate.score)
     return scores
 
 
-def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
+def _normalize_ranking(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
     if ranking.preferred:  # By rank, even the last preferred candidate gains.
         return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
@@ -235,10 +235,10 @@ class Fuse:
         """Order the verified candidates; request a repeat of the search if too few were fetched."""
         verified = progress.confirmed
         by_id, rankings = verified.by_id, verified.rankings
-        scores = fused(rankings)
+        scores = fuse_rankings(rankings)
         within = group_enclosed([by_id[id_] for id_ in scores])
         if within.blocks:
-            scores = fused(rankings, {id_: one.id for id_, one in within.shown.items()})
+            scores = fuse_rankings(rankings, {id_: one.id for id_, one in within.shown.items()})
         leading = progress.walked.leading if progress.walked is not None else ()
         found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
         repeats = profile_of(progress.search.tenant.profile).repeats_texts

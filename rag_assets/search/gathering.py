@@ -120,13 +120,15 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     distinct: list[Distinct] = []
     kept: set[tuple[str, str, int]] = set()
     for same in equal.values():
-        first = _beside(same, kept) if len(same) > 1 else same[0]
+        first = _first_adjoining(same, kept) if len(same) > 1 else same[0]
         kept.add((first.document_id, first.index_key, first.ordinal))
-        distinct.append(Distinct(first, _uris(first, same) if len(same) > 1 else ()))
+        distinct.append(Distinct(first, _list_other_uris(first, same) if len(same) > 1 else ()))
     return distinct
 
 
-def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
+def _first_adjoining(
+    same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]
+) -> Candidate:
     """Return the first of equally good candidates that adjoins a kept one, or else the first."""
     for one in same:
         beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
@@ -150,7 +152,7 @@ def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         yield candidate
 
 
-def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
+def _list_other_uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
     uris = dict.fromkeys(other.uri for other in others if other.uri)
     uris.pop(first.uri, None)
     return tuple(uris)
@@ -238,10 +240,10 @@ def are_alike(one: Wording, other: Wording) -> bool:
     most = max(len(one.shingles), len(other.shingles))
     if len(one.shingles & other.shingles) < _LEAST_SHARED * most:
         return False
-    return one.figures == other.figures and not _are_turned(one, other)
+    return one.figures == other.figures and not _differ_in_meaning(one, other)
 
 
-def _are_turned(one: Wording, other: Wording) -> bool:
+def _differ_in_meaning(one: Wording, other: Wording) -> bool:
     """Return whether words that only one of the passages has may change its meaning.
 
     A replaced word may be a name, or the opposite of the other word. Additional words do not change
@@ -250,12 +252,12 @@ def _are_turned(one: Wording, other: Wording) -> bool:
     more, less = one.counted - other.counted, other.counted - one.counted
     if not (more or less):
         return False
-    if (more and less) or any(map(_is_turning, (*more, *less))):
+    if (more and less) or any(map(_changes_meaning, (*more, *less))):
         return True
     return not (one.sentences <= other.sentences or other.sentences <= one.sentences)
 
 
-def _is_turning(word: str) -> bool:
+def _changes_meaning(word: str) -> bool:
     if word in _TURNING or word in MONTHS or word.endswith(("n't", "n’t")):
         return True
     if len(word) > _SHORT and (word in SCALES or word in UNITS):
@@ -302,7 +304,7 @@ def is_spread(tenant: Tenant) -> bool:
     return is_gathered(tenant) and not tenant.reads_facts
 
 
-def joined(
+def group_items(
     items: Sequence[_T],
     document_of: Callable[[_T], str],
     are_joined: Callable[[_T, _T], bool],
@@ -340,7 +342,7 @@ def joined(
     return [*groups.values()]
 
 
-def spread(
+def spread_documents(
     items: Sequence[_T], document_of: Callable[[_T], str], scores: Sequence[float]
 ) -> list[_T]:
     """Return the items in an order with at most two of one document in the first five positions.
@@ -356,7 +358,7 @@ def spread(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = least_near_score(scores)
+    least = lowest_near_score(scores)
     left = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
@@ -373,7 +375,7 @@ def spread(
     return [items[at] for at in (*chosen, *left)]
 
 
-def least_near_score(scores: Sequence[float]) -> float:
+def lowest_near_score(scores: Sequence[float]) -> float:
     """Return the lowest score that is near: as far below the fifth as the fifth is below the first.
 
     Args:
@@ -412,14 +414,14 @@ def are_overlapping(one: Passage, other: Passage) -> bool:
     return (_overlap(one, other) or 0) > 0 and _are_of_one_kind(one, other)
 
 
-def merge(parts: Sequence[Passage]) -> Passage:
+def merge_passages(parts: Sequence[Passage]) -> Passage:
     """Return one passage with the joint text of all parts, from their first to last character.
 
     Args:
         parts: overlapping or adjoining, best first. The result describes itself like the best part,
             except for its text and location.
     """
-    best, ordered = parts[0], sorted(parts, key=_place)
+    best, ordered = parts[0], sorted(parts, key=_span_of)
     if len(ordered) == 1:
         return best
     first = ordered[0].fields
@@ -429,12 +431,18 @@ def merge(parts: Sequence[Passage]) -> Passage:
     for part in ordered[1:]:
         start, end = part.fields["start"], part.fields["end"]
         if end > at:
-            text += _blanks(before, part, start - at) if start > at else ""
+            text += _white_space_between(before, part, start - at) if start > at else ""
             text += part.fields["text"][max(at - start, 0) :]
             at, before = end, part
-    fields = {**best.fields, **_places(ordered), "text": text, "start": first["start"], "end": at}
+    fields = {
+        **best.fields,
+        **_cover_locations(ordered),
+        "text": text,
+        "start": first["start"],
+        "end": at,
+    }
     fields["context"] = first.get("context", "")  # The context belongs to the start of the text.
-    fields["heading_path"] = _common([part.fields["heading_path"] for part in ordered])
+    fields["heading_path"] = _common_headings([part.fields["heading_path"] for part in ordered])
     blocks: dict[str, int] = {}
     for part in ordered:
         ids, starts = part.fields.get("block_id") or (), part.fields.get("block_starts") or ()
@@ -481,7 +489,7 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
             None,
         )
         if same is not None:
-            shown[same] = _sharing(shown[same], passage, scores)
+            shown[same] = _merge_copies(shown[same], passage, scores)
             continue
         for key in keys:
             places[key].append(len(shown))
@@ -500,7 +508,7 @@ def _version(candidate: Candidate) -> tuple[str, str]:
     return candidate.document_id, candidate.index_key
 
 
-def _place(passage: Passage) -> tuple[int, int]:
+def _span_of(passage: Passage) -> tuple[int, int]:
     return passage.fields["start"], passage.fields["end"]
 
 
@@ -526,7 +534,7 @@ def _overlap(one: Passage, other: Passage) -> int | None:
     its position also counts as apart.
     """
     first, second = one.fields, other.fields
-    if _place(other) < _place(one):
+    if _span_of(other) < _span_of(one):
         first, second = second, first
     gap = second["start"] - first["end"]
     if gap > _MOST_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
@@ -541,14 +549,14 @@ def _overlap(one: Passage, other: Passage) -> int | None:
     return common if is_same else None
 
 
-def _blanks(before: Passage, after: Passage, count: int) -> str:
+def _white_space_between(before: Passage, after: Passage, count: int) -> str:
     """Return white space to put between two passages, with as many line ends as in the document."""
     last, first = before.fields.get("line_end"), after.fields.get("line_start")
     lines = count if last is None or first is None else max(first - last, 0)
     return ("\n" * min(lines, count)).ljust(count)
 
 
-def _places(ordered: Sequence[Passage]) -> dict[str, Any]:
+def _cover_locations(ordered: Sequence[Passage]) -> dict[str, Any]:
     """Return the location that covers all passages; they are in document order."""
     found: dict[str, Any] = {}
     for name in LOCATION_FIELDS:
@@ -562,7 +570,7 @@ def _first_of(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _common(paths: Sequence[Sequence[str]]) -> list[str]:
+def _common_headings(paths: Sequence[Sequence[str]]) -> list[str]:
     """Return the headings with which all paths start."""
     count = 0
     for headings in zip(*paths, strict=False):
@@ -579,7 +587,7 @@ def _years(passage: Passage) -> frozenset[str]:
     return frozenset(year for name in named for year in _YEAR.findall(name))
 
 
-def _sharing(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
+def _merge_copies(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
     """Return the one of two passages that is shown, with the other's document added to it."""
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]

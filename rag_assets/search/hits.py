@@ -82,10 +82,10 @@ def _best_part(words: Sequence[str], question: str, length: int, analysis: str) 
     }
     found = [(at, met[word]) for at, word in enumerate(words) if word in met]
     places = [*accumulate(map(add, map(len, words), repeat(1)), initial=0)]
-    return _best(found, places, length)
+    return _find_best_range(found, places, length)
 
 
-def _best(
+def _find_best_range(
     found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
 ) -> tuple[int, int]:
     """Return the word range of the part that has most different words of the question.
@@ -229,7 +229,7 @@ def is_clear(parts: Sequence[BlockPart]) -> bool:
     return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
 
 
-def best_of(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
+def choose_block(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
     """Return the block that a question is about, by words and, given cosines, by meaning.
 
     Args:
@@ -263,7 +263,7 @@ def excerpt_of_block(
     """
     if not parts:
         return None, excerpt(text, question, language=language)
-    best = best_of(parts, cosines)
+    best = choose_block(parts, cosines)
     if len(parts) == 1:
         return best.block_id, excerpt(text, question, language=language)
     shown = excerpt_of_part(text, question, best.start, best.end, language=language)
@@ -369,7 +369,7 @@ def hits_of(progress: SearchProgress) -> list[Hit]:
     ]
 
 
-def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
+def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     """Return the leading hits that fit into a budget, and the sentences that fit of the next hit.
 
     Args:
@@ -381,7 +381,7 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     counts = count_tokens([hit.text_in_context for hit in hits])
     for hit, count in zip(hits, counts, strict=True):
         if count > tokens:
-            if text := first_sentences(hit.text, _within(hit, tokens)):
+            if text := first_sentences(hit.text, _fits_into(hit, tokens)):
                 cut = beginning_of(hit, text)
                 packed.append(replace(cut, excerpt=excerpt(text, question, language=hit.language)))
             break
@@ -483,7 +483,7 @@ def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
     return text[: cuts[most - 1]].rstrip() if most else ""
 
 
-def _within(hit: Hit, tokens: int) -> Callable[[str], bool]:
+def _fits_into(hit: Hit, tokens: int) -> Callable[[str], bool]:
     return lambda text: count_text(replace(hit, text=text).text_in_context) <= tokens
 
 
@@ -500,5 +500,5 @@ class Budget:
             if search.token_budget is not None and walked is not None:
                 hits = fit_whole_chains(hits, search.token_budget, walked.paths)
             elif search.token_budget is not None:
-                hits = within_budget(hits, search.token_budget, search.request.query)
+                hits = cut_to_budget(hits, search.token_budget, search.request.query)
         return replace(progress, hits=hits)

@@ -110,7 +110,7 @@ class NamedWords:
         """Return the words of the passages, in order."""
         if self.parts:
             return tuple(chain.from_iterable(part.words for part in self.parts))
-        return tuple(_words(self.text))
+        return tuple(_parse_words(self.text))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -170,9 +170,9 @@ class NamedWords:
                 for place, runs in part.named_by_place.items():
                     found[place].update(dict.fromkeys(runs))
         else:
-            for begin, end in _runs(self.words):
+            for begin, end in _find_runs(self.words):
                 names = tuple(word.folded for word in self.words[begin:end])
-                found[_beside(self.words, begin, end)][names] = None
+                found[_neighbours_of(self.words, begin, end)][names] = None
         return {place: tuple(runs) for place, runs in found.items()}
 
     @cached_property
@@ -236,7 +236,7 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
         cited: the passages that it cites.
         everything: all passages; a word that they have without a capital is an ordinary word.
     """
-    words = tuple(_words(claim))
+    words = tuple(_parse_words(claim))
     is_title = len(words) > _LEAST_WORDS and _share_of_capitals(words) > _TITLE_SHARE
     if is_title and not _is_german(words):
         return
@@ -264,10 +264,10 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
         claim: a sentence without citation markers.
         cited: the passages that it cites.
     """
-    words = tuple(_words(claim))
+    words = tuple(_parse_words(claim))
     if _share_of_capitals(words) > _TITLE_SHARE and not _is_german(words):
         return
-    for begin, end in _runs(words):
+    for begin, end in _find_runs(words):
         name = [word for word in words[begin:end] if not _is_no_name(word.folded)]
         missing = [word for word in name if _is_missing(word, cited)]
         yield from (word.written for word in missing if word.is_code)
@@ -292,7 +292,7 @@ class _Places:
     def have_another_name(self, at: int) -> bool:
         """Return whether the passages have a different name between the same neighbouring words."""
         begin, end = self._run_around(at)
-        place = _beside(self._words, begin, end)
+        place = _neighbours_of(self._words, begin, end)
         if place not in self._verdicts:
             self._verdicts[place] = place != _NOWHERE and any(
                 self._claimed_names.isdisjoint(names) and all(map(self._is_name, names))
@@ -307,7 +307,7 @@ class _Places:
     @cached_property
     def _ends(self) -> Mapping[int, tuple[int, int]]:
         """Return, for each capitalized word, the run of capitalized words that contains it."""
-        return {at: run for run in _runs(self._words) for at in range(*run)}
+        return {at: run for run in _find_runs(self._words) for at in range(*run)}
 
     def _run_around(self, at: int) -> tuple[int, int]:
         """Return the start and end of the run of capitalized words around a word."""
@@ -325,7 +325,7 @@ class _Places:
         return not (_is_no_name(folded) or self._everything.is_lower(folded))
 
 
-def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
+def _neighbours_of(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
     """Return up to two words before a run of words and two after it, within its sentence."""
     before: list[str] = []
     at = begin
@@ -340,7 +340,7 @@ def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
     return tuple(before), tuple(after)
 
 
-def _runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
+def _find_runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
     """Yield the start and end of runs of capitalized words; a run ends with its sentence."""
     at = 0
     while at < len(words):
@@ -352,7 +352,7 @@ def _runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def _words(text: str) -> Iterator[_Word]:
+def _parse_words(text: str) -> Iterator[_Word]:
     plain = blank_addresses(_MARKUP.sub("", unicodedata.normalize("NFKC", text)))
     for match in _WORD.finditer(plain):
         if not any(map(str.isalpha, match[0])):

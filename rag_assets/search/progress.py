@@ -122,19 +122,19 @@ class ResolvedSearch:
             request.model_copy(update={"query": masked}),
             question=request.query if tenant.privacy.send_unmasked_questions else masked,
             mode=request.mode or default.mode,
-            limit=_limit(tenant, request.top_k or default.top_k),
-            min_cosine=_threshold(tenant, request, serving),
-            rerank=_rerank_config(tenant, request),
-            token_budget=_token_budget(tenant, request),
-            floors=_floors(tenant, request, serving),
+            limit=_resolve_limit(tenant, request.top_k or default.top_k),
+            min_cosine=_resolve_threshold(tenant, request, serving),
+            rerank=_resolve_reranker(tenant, request),
+            token_budget=_resolve_token_budget(tenant, request),
+            floors=_resolve_floors(tenant, request, serving),
         )
 
     def in_build(self, serving: Generation) -> ResolvedSearch:
         """Return the same search in another build, with the threshold of that build's embedder."""
         return replace(
             self,
-            min_cosine=_threshold(self.tenant, self.request, serving),
-            floors=_floors(self.tenant, self.request, serving),
+            min_cosine=_resolve_threshold(self.tenant, self.request, serving),
+            floors=_resolve_floors(self.tenant, self.request, serving),
         )
 
     @property
@@ -150,15 +150,15 @@ class ResolvedSearch:
     def prefers(self, uri: str) -> bool:
         """Return whether a document lies in a path that the request prefers."""
         paths = self.request.must_include_paths
-        return bool(paths) and within(uri, paths)
+        return bool(paths) and is_within_any(uri, paths)
 
 
-def within(path: str, paths: Sequence[str] | None) -> bool:
+def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
     """Return whether a path lies in one of the given paths; True if these are None."""
     return paths is None or any(is_within(path, other) for other in paths)
 
 
-def _limit(tenant: Tenant, wanted: int) -> int:
+def _resolve_limit(tenant: Tenant, wanted: int) -> int:
     most = profile_of(tenant.profile).most_hits
     if most is not None:
         return min(wanted, most)
@@ -167,14 +167,16 @@ def _limit(tenant: Tenant, wanted: int) -> int:
     return wanted
 
 
-def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:
+def _resolve_threshold(
+    tenant: Tenant, request: SearchRequest, serving: Generation | None
+) -> float | None:
     if request.min_score is not None or serving is None:
         return request.min_score
     measured = measured_value(serving, request.use)
     return tenant.min_score(serving.embedder_id, request.use, measured=measured)
 
 
-def _floors(
+def _resolve_floors(
     tenant: Tenant, request: SearchRequest, serving: Generation | None
 ) -> tuple[float, ...] | None:
     """Return the floors measured so far if questions calibrate the threshold; otherwise None."""
@@ -189,16 +191,16 @@ def _floors(
     return tuple(measured_floors(serving, request.use).values())
 
 
-def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
+def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
     """Return the request's budget; without one, a share of the reading model's context window."""
     share = profile_of(tenant.profile).share_of_window
-    window = _window(tenant, request)
+    window = _find_window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
         return request.token_budget
     return int(share * window)
 
 
-def _window(tenant: Tenant, request: SearchRequest) -> int | None:
+def _find_window(tenant: Tenant, request: SearchRequest) -> int | None:
     """Return the context window of the model that reads the hits; None if no model is named."""
     own = tenant.chat_model
     model = request.model or (own.model if own else None)
@@ -209,7 +211,7 @@ def _window(tenant: Tenant, request: SearchRequest) -> int | None:
     return find_context_window(model) or UNKNOWN_WINDOW
 
 
-def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:
+def _resolve_reranker(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:
     config = tenant.retrieval.rerank
     if config is None:
         if request.rerank:

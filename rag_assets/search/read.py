@@ -16,14 +16,14 @@ from rag_assets.search.gathering import (
     are_neighbours,
     are_overlapping,
     document_id,
+    group_items,
     is_crowded,
     is_gathered,
     is_spread,
-    joined,
-    least_near_score,
-    merge,
+    lowest_near_score,
+    merge_passages,
     share_places,
-    spread,
+    spread_documents,
 )
 from rag_assets.search.progress import Distinct, Passage, Ranking, SearchProgress, Verified
 from rag_assets.search.recall import Verify, entry_filter_of, recall_limit
@@ -96,7 +96,7 @@ class Read:
         altered = entries.keys() - sound.keys()
         return replace(
             progress,
-            cosines=_cosines(progress, order, entries),
+            cosines=_merge_cosines(progress, order, entries),
             passages=[
                 d.with_fields(sound[d.id], sound.get(d.block.id) if d.block else None)
                 for d in order
@@ -133,7 +133,9 @@ class Read:
         """Return all entries with these texts, if hits name every document that contains them."""
         if not progress.search.tenant.reads_facts:
             return ()
-        return await equal_texts(self._searcher, progress, [d.candidate.text_key for d in order])
+        return await find_equal_texts(
+            self._searcher, progress, [d.candidate.text_key for d in order]
+        )
 
     async def _report(self, progress: SearchProgress) -> None:
         tenant_id = progress.owner.tenant
@@ -170,14 +172,14 @@ def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
     order, depth = progress.order, progress.search.depth
     if not is_spread(progress.search.tenant):
         return order[:depth]
-    groups = joined(order, document_id, are_neighbours, most=depth)
+    groups = group_items(order, document_id, are_neighbours, most=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
-    first = spread(groups, lambda group: document_id(group[0]), scores)[:depth]
+    first = spread_documents(groups, lambda group: document_id(group[0]), scores)[:depth]
     wanted = {one.id for group in first for one in group}
     return [one for one in order if one.id in wanted]
 
 
-async def equal_texts(
+async def find_equal_texts(
     searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
 ) -> Sequence[Candidate]:
     """Return the entries with these texts that pass the request's filters, not verified.
@@ -195,7 +197,7 @@ async def equal_texts(
     return found
 
 
-def _cosines(
+def _merge_cosines(
     progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
     """Return all known cosines; a passage shown for its block has the higher of both cosines."""
@@ -235,7 +237,7 @@ class Join:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the other documents that the caller may read, without changing any order."""
         progress = replace(progress, joined=True)
-        others = _others(progress, progress.equal)
+        others = _list_others(progress, progress.equal)
         for attempt in range(_MOST_ATTEMPTS):
             if not others:
                 return progress
@@ -246,11 +248,11 @@ class Join:
             # If a document was replaced since the texts were read, its new version may also contain
             # the text.
             texts = [passage.candidate.text_key for passage in progress.passages]
-            others = _others(progress, await equal_texts(self._searcher, progress, texts))
+            others = _list_others(progress, await find_equal_texts(self._searcher, progress, texts))
         return _join_documents(progress, found)
 
 
-def _others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
+def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
     known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
     return [one for one in equal if one.id not in known]
 
@@ -271,7 +273,7 @@ def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress
     verified = progress.confirmed
     return replace(
         progress,
-        passages=[_with_documents(passage, of_text) for passage in progress.passages],
+        passages=[_add_documents(passage, of_text) for passage in progress.passages],
         verified=replace(
             verified,
             rankings=[*verified.rankings, *found.rankings],
@@ -281,7 +283,7 @@ def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress
     )
 
 
-def _with_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
+def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
     more = of_text.get(passage.candidate.text_key, ())
     uris = dict.fromkeys((*passage.also, *more))
     uris.pop(passage.candidate.uri, None)
@@ -371,8 +373,8 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     """
     search, passages = progress.search, progress.passages
     if not is_spread(search.tenant):
-        groups = joined(passages, document_id, are_overlapping, most=search.limit)
-        return [*map(merge, groups)], False
+        groups = group_items(passages, document_id, are_overlapping, most=search.limit)
+        return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
     last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
@@ -382,10 +384,12 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     # which scores are really equal.
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
     shown = share_places(passages, ranks)
-    merged = [*map(merge, joined(shown, document_id, are_adjoining, most=search.limit))]
+    merged = [
+        *map(merge_passages, group_items(shown, document_id, are_adjoining, most=search.limit))
+    ]
     ordered = [by_id[one.id] for one in merged]
-    hits = spread(merged, document_id, ordered)
-    return hits, is_crowded(hits[: search.limit]) and lowest >= least_near_score(ordered)
+    hits = spread_documents(merged, document_id, ordered)
+    return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:

@@ -19,8 +19,8 @@ from rag_assets.search.progress import (
     RankingKind,
     SearchProgress,
     Verified,
+    is_within_any,
     limited,
-    within,
 )
 from rag_assets.search.services import SearchServices, question_reader_of
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
@@ -121,10 +121,10 @@ class Recall:
         with progress.timings.part("search"):
             limit, first = recall_limit(progress), first_count(progress)
             symbols = progress.search.tenant.reads_facts
-            filters = _entry_filters(progress)
+            filters = _list_entry_filters(progress)
             searches = [
                 (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
-                for entry_filter, (kind, query) in product(filters, _queries(progress))
+                for entry_filter, (kind, query) in product(filters, _list_queries(progress))
             ]
             wanted = [request for _, request in searches]
             progress, found = await self._rankings(progress, wanted)
@@ -133,7 +133,7 @@ class Recall:
                 kind,
                 candidates,
                 first is not None and len(candidates) >= first,
-                terms=_known_terms(progress, request),
+                terms=_count_terms(progress, request),
                 is_foreign=kind == "words" and progress.reading == "foreign",
                 preferred=request.entry_filter is not filters[0],
             )
@@ -174,7 +174,7 @@ async def with_scopes(progress: SearchProgress, services: SearchServices) -> Sea
     return replace(progress, scopes=scopes, moved=moved_pages(state.moved, scopes))
 
 
-def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
+def _count_terms(progress: SearchProgress, request: RankingRequest) -> int:
     """Return the number of search terms in a word request in English; 0 for other requests."""
     if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
@@ -187,7 +187,7 @@ def _late_error(seconds: float) -> ProviderUnavailable:
     )
 
 
-def _queries(progress: SearchProgress) -> list[_Query]:
+def _list_queries(progress: SearchProgress) -> list[_Query]:
     # The threshold is applied later: until then, a passage below it may affect the rank of one
     # above it.
     mode = progress.search.mode
@@ -202,7 +202,7 @@ def _queries(progress: SearchProgress) -> list[_Query]:
     return queries
 
 
-def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
+def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     """Return the request's filters and, if paths are preferred, the filters with these paths."""
     wide = entry_filter_of(progress)
     filters = progress.search.request.filters.paths
@@ -210,8 +210,8 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     if not preferred:
         return [wide]
     # Both must hold: a preferred path must not admit what the filter excludes.
-    inside = [path for path in preferred if within(path, filters)]
-    inside += [path for path in filters or () if within(path, preferred)]
+    inside = [path for path in preferred if is_within_any(path, filters)]
+    inside += [path for path in filters or () if is_within_any(path, preferred)]
     if not inside:
         return [wide]
     return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
@@ -323,7 +323,7 @@ class Verify:
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
         versions = await self._versions(progress, {*recalled.values()})
         return Verified(
-            [replace(r, candidates=_current(r.candidates, versions)) for r in rankings],
+            [replace(r, candidates=_keep_current(r.candidates, versions)) for r in rankings],
             versions,
             len(recalled),
             time.monotonic(),
@@ -366,7 +366,7 @@ def _first_of_each(verified: Verified, count: int) -> Verified:
     return replace(verified, rankings=rankings)
 
 
-def _current(
+def _keep_current(
     candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
 ) -> list[Candidate]:
     return [

@@ -27,10 +27,10 @@ from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
 from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limited
 from rag_assets.search.search_answer import (
     Origins,
-    answer_of,
+    build_answer,
     describes_origins,
+    find_unmatched_filters,
     require_known_source_types,
-    unmatched_filters,
 )
 from rag_assets.search.services import SearchServices, question_reader_of
 from rag_assets.search.tenant_models import QuestionVectors, RerankerPool, VectorsOfQuestions
@@ -141,8 +141,8 @@ class AsyncRetriever:
             progress = replace(progress, patience=patience, pages=pages)
             with limited(patience.whole, _late_error):
                 progress = await self._builds.run(progress, named=generation is not None)
-                warnings = await unmatched_filters(self._services, progress)
-            answer = answer_of(progress)
+                warnings = await find_unmatched_filters(self._services, progress)
+            answer = build_answer(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
             if (reader := question_reader_of(config)) is not None:
                 answer = await reader.complete(self._services, progress, answer)

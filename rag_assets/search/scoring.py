@@ -115,7 +115,7 @@ class Score:
                 rows = await self._reader.random_versions(
                     progress.ref.id, progress.serving.number, limit=SAMPLES
                 )
-                ids = random_entries(progress.owner, rows)
+                ids = choose_random_entries(progress.owner, rows)
                 scored = await self._searcher.cosines(
                     progress.serving.index_name, progress.owner, progress.vector, ids
                 )
@@ -155,7 +155,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
     return len(words_of(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
 
 
-def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
+def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
     """Return the ids of random entries, with equal chances for all passages of these documents.
 
     Args:

@@ -42,7 +42,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
 }
 
 
-def answer_of(progress: SearchProgress) -> SearchAnswer:
+def build_answer(progress: SearchProgress) -> SearchAnswer:
     """Return the answer with its hits, and how they were found."""
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
@@ -137,7 +137,7 @@ class Origins:
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
             if of_source:
-                origins |= _origins(described, of_source)
+                origins |= _describe_files(described, of_source)
         return tuple(
             replace(hit, origin=origins[hit.uri]) if hit.uri in origins else hit for hit in hits
         )
@@ -161,7 +161,7 @@ def _open_source(
         return None
 
 
-def _origins(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
+def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
     paths = {uri: path_of(uri) for uri in uris}
     try:
         found = described(set(paths.values()))
@@ -227,7 +227,7 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
     return frozenset(types) or None
 
 
-async def unmatched_filters(
+async def find_unmatched_filters(
     services: SearchServices, progress: SearchProgress
 ) -> tuple[UnmatchedFilter, ...]:
     """Return the filter values of a request that no readable document matches.
@@ -237,7 +237,7 @@ async def unmatched_filters(
     """
     if progress.search.request.use is not None:
         return ()
-    probes = [*_probes(progress)]
+    probes = [*_list_probes(progress)]
     asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
     try:
         matched = await _find_matched_fields(services, progress, asked) if asked else ()
@@ -278,7 +278,7 @@ async def _find_matched_fields(
     }
 
 
-def _probes(progress: SearchProgress) -> Iterator[_Probe]:
+def _list_probes(progress: SearchProgress) -> Iterator[_Probe]:
     """Yield the values of a request that no hit proves to match."""
     request, hits = progress.search.request, progress.hits or ()
     filters = request.filters
@@ -289,16 +289,16 @@ def _probes(progress: SearchProgress) -> Iterator[_Probe]:
             yield _Probe(f"filters.{name}", "the list is empty, so nothing matches")
     if filters.within and progress.pages == ():
         yield _Probe("filters.within", "the caller may read no page with such an id")
-    yield from _listed_values(request, hits)
+    yield from _probe_lists(request, hits)
     if not hits:
         for number, tag in enumerate(filters.tags or ()):
             problem = "no document that the caller may read has this tag"
             yield _Probe(f"filters.tags.{number}", problem, {"tags": (tag,)})
-        yield from _dates(filters)
-    yield from _metadata(filters, has_hits=bool(hits))
+        yield from _probe_dates(filters)
+    yield from _probe_metadata(filters, has_hits=bool(hits))
 
 
-def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Probe]:
+def _probe_lists(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Probe]:
     filters = request.filters
     lists = (
         ("filters.documents", "documents", filters.documents, {hit.document_id for hit in hits}),
@@ -318,14 +318,14 @@ def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Pro
                 yield _Probe(f"{place}.{number}", problem, {"paths": (path,)})
 
 
-def _dates(filters: Filters) -> Iterator[_Probe]:
+def _probe_dates(filters: Filters) -> Iterator[_Probe]:
     for name in ("modified_after", "modified_before"):
         if (bound := getattr(filters, name)) is not None:
             problem = "no document that the caller may read was modified in this period"
             yield _Probe(f"filters.{name}", problem, {name: bound})
 
 
-def _metadata(filters: Filters, *, has_hits: bool) -> Iterator[_Probe]:
+def _probe_metadata(filters: Filters, *, has_hits: bool) -> Iterator[_Probe]:
     for key, given in filters.metadata.items():
         values = given if isinstance(given, tuple) else (given,)
         if not values:

@@ -65,7 +65,7 @@ class Numbers:
         folded = plain_text(text)
         if _RUN.search(folded) is None and "::" not in folded:
             return cls()
-        hosts = frozenset(_hosts(folded))
+        hosts = frozenset(_find_hosts(folded))
         ports = (next(filter(None, port.groups())) for port in _PORT.finditer(folded))
         return cls(hosts, frozenset(ports), frozenset(_list_dialled_numbers(folded)))
 
@@ -89,7 +89,7 @@ class Digits:
         """Return the numbers in a text."""
         folded = plain_text(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
-        return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_hosts(folded)))
+        return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_find_hosts(folded)))
 
     @classmethod
     def merged(cls, parts: Sequence[Digits]) -> Digits:
@@ -136,7 +136,7 @@ def _is_host(text: str) -> bool:
     return True
 
 
-def _hosts(plain_text: str) -> Iterator[str]:
+def _find_hosts(plain_text: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
         for found in pattern.finditer(plain_text):
             try:
@@ -382,7 +382,7 @@ def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
     begun = lead.end() if lead else line.start
     start = end = line.start
     has_address = False
-    for cut in _cuts(prose, line.start, line.end):
+    for cut in _find_cuts(prose, line.start, line.end):
         if cut > end:
             # Find the word around the cut. Each word is checked once, however many cuts it
             # contains.
@@ -418,7 +418,7 @@ def _may_continue(answer: str, cut: int) -> bool:
     return answer[cut - 1].isascii() or answer[cut].isascii()
 
 
-def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
+def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
     """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
     while start < end:
         stop = min(start + _LONGEST_SENTENCE, end)

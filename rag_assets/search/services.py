@@ -147,7 +147,7 @@ class KnownEntries:
                     return None
             else:
                 self._keep(known, unknown, found)
-        return _in_order(places, known)
+        return _list_entries_at(places, known)
 
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
@@ -193,7 +193,7 @@ class KnownEntries:
             known.drop([one for one in known.documents if one not in by_document])
 
 
-def _in_order(places: Sequence[Place], known: _Known) -> list[Candidate]:
+def _list_entries_at(places: Sequence[Place], known: _Known) -> list[Candidate]:
     """Return the entries at places, without duplicates."""
     found: dict[str, Candidate] = {}
     for place in places:

@@ -229,7 +229,7 @@ class StatementIndex:
         for at, count in sorted(counts.items()):
             if count / max(count, plain) < least:
                 continue
-            if (share := shared_words(said, self.statements[at])) >= least:
+            if (share := share_of_words(said, self.statements[at])) >= least:
                 yield self.statements[at], share
 
 
@@ -290,7 +290,7 @@ class ParsedPassage:
         return found
 
 
-def shared_words(said: Statement, statement: Statement) -> float:
+def share_of_words(said: Statement, statement: Statement) -> float:
     """Return the share of a claim's words that a statement contains; opposites are not counted."""
     shared = said.content & statement.stems
     contrary = {first for first, _ in pairs_of_opposites(said, statement)}
@@ -358,7 +358,7 @@ def _neighbours(statement: Statement, stem: str) -> tuple[frozenset[str], frozen
     return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
 
 
-def align(said: Statement, statement: Statement) -> Alignment:
+def align_words(said: Statement, statement: Statement) -> Alignment:
     """Return the share of a claim's words that a statement has in order, and the replacements.
 
     A replacement is the start and end of words in the claim, then the start and end of the words in

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.search.answerer import supported_answer
 from rag_assets.search.gathering import collapse, group_enclosed
-from rag_assets.search.hits import best_of, excerpt_of_block, is_clear, parts_of, url_of
+from rag_assets.search.hits import choose_block, excerpt_of_block, is_clear, parts_of, url_of
 from rag_assets.storage.index.model import Candidate
 from tests.unit.search.hits import hit_of
 
@@ -69,12 +69,12 @@ def test_excerpt_is_from_the_block_that_is_named() -> None:
 def test_meaning_decides_where_words_do_not() -> None:
     parts = parts_of(TEXT, "bar", BLOCKS, offset=OFFSET)
     assert is_clear(parts)
-    assert best_of(parts).block_id == "valve"
-    assert best_of(parts, [0.0, 0.2, 0.9]).block_id == "pump"
+    assert choose_block(parts).block_id == "valve"
+    assert choose_block(parts, [0.0, 0.2, 0.9]).block_id == "pump"
     alike = parts_of(TEXT, "nothing of it", BLOCKS, offset=OFFSET)
     assert not is_clear(alike)
     assert is_clear(alike[:1])
-    assert best_of(alike, [0.3, 0.2, 0.1]).block_id == "h"
+    assert choose_block(alike, [0.3, 0.2, 0.1]).block_id == "h"
 
 
 def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.search.hits import beginning_of, fit_whole_chains, within_budget, without_passages
+from rag_assets.search.hits import beginning_of, cut_to_budget, fit_whole_chains, without_passages
 from rag_assets.search.model import PassageRange
 from tests.unit.search.hits import hit_of
 
@@ -17,7 +17,7 @@ SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it
 def test_what_fits_stays_whole_and_the_next_is_cut_after_a_sentence() -> None:
     first, second = hit_of(" ".join(SENTENCES)), hit_of(" ".join(SENTENCES), number=2)
     room = count_text(first.text) + count_text(" ".join(SENTENCES[:2]))
-    packed = within_budget([first, second, first], room + 1, "valve")
+    packed = cut_to_budget([first, second, first], room + 1, "valve")
     assert packed[0] == first
     assert (packed[1].text, packed[1].trimmed) == (" ".join(SENTENCES[:2]), True)
     assert packed[1].end - packed[1].start == len(packed[1].text)
@@ -43,7 +43,7 @@ def test_a_merged_hit_names_the_passages_that_are_left_of_it() -> None:
 
 def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:
     assert (
-        within_budget([hit_of("One sentence without any end in sight, as it were")], 3, "end") == []
+        cut_to_budget([hit_of("One sentence without any end in sight, as it were")], 3, "end") == []
     )
 
 
@@ -56,7 +56,7 @@ def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
     texts: list[list[str]], tokens: int
 ) -> None:
     hits = [hit_of(" ".join(text), number=number) for number, text in enumerate(texts, start=1)]
-    packed = within_budget(hits, tokens, "valve")
+    packed = cut_to_budget(hits, tokens, "valve")
     assert sum(count_text(found.text) for found in packed) <= tokens
     assert [found.number for found in packed] == [h.number for h in hits][: len(packed)]
     assert not any(found.trimmed for found in packed[:-1])
@@ -67,7 +67,7 @@ def test_no_budget_is_overdrawn_and_only_the_last_hit_is_trimmed(
 
 def test_a_hit_that_is_cut_ends_in_an_earlier_line() -> None:
     whole = replace(hit_of("Open it.\nWait.\nClose it again."), line_start=7, line_end=9)
-    [cut] = within_budget([whole], count_text("Open it.\nWait."), "close")
+    [cut] = cut_to_budget([whole], count_text("Open it.\nWait."), "close")
     assert (cut.text, cut.line_start, cut.line_end) == ("Open it.\nWait.", 7, 8)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.claims.__main__ import Claim, read_claims
 from rag_assets.search.citations import Verdict, enforce_citations, verify_citations
-from rag_assets.search.contradictions import contradictions
+from rag_assets.search.contradictions import find_contradictions
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ _RUNS = {
 def test_long_runs_of_signs_hide_no_contrary_bound(
     claim: str, stated: str, language: str, run: str
 ) -> None:
-    contrary = [*contradictions(claim, (stated,), language)]
+    contrary = [*find_contradictions(claim, (stated,), language)]
     assert contrary
-    assert [*contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary
-    assert [*contradictions(claim, (run,), language)] == []
-    assert {*contradictions(f"{claim[:-1]} {run}", (stated,), language)} <= {*contrary}
+    assert [*find_contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary
+    assert [*find_contradictions(claim, (run,), language)] == []
+    assert {*find_contradictions(f"{claim[:-1]} {run}", (stated,), language)} <= {*contrary}
 
 
 @pytest.mark.timeout(30)

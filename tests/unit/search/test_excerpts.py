@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.location import describe
-from rag_assets.search.hits import _best, excerpt
+from rag_assets.search.hits import _find_best_range, excerpt
 from rag_assets.search.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12
@@ -106,7 +106,7 @@ def test_the_part_with_most_different_words_is_the_first_of_such_parts(marks: li
     ]
     most = max((part[0] for part in parts), default=0)
     first = min((part[1:] for part in parts if part[0] == most), default=(0, min(1, len(marks))))
-    assert _best(found, places, 20) == first
+    assert _find_best_range(found, places, 20) == first
 
 
 def test_an_excerpt_is_found_by_forms_of_words_in_the_language_of_the_text() -> None:

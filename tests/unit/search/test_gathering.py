@@ -19,10 +19,10 @@ from rag_assets.search.gathering import (
     are_alike,
     are_overlapping,
     document_id,
-    joined,
-    merge,
+    group_items,
+    merge_passages,
     share_places,
-    spread,
+    spread_documents,
 )
 from rag_assets.search.progress import Passage
 from rag_assets.storage.index.model import SYMBOL, Candidate
@@ -65,10 +65,10 @@ def test_merge_of_overlapping_passages_is_the_documents_text(
     edges = sorted(cuts)
     parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
     chance.shuffle(parts)
-    groups = joined(parts, document_id, are_adjoining, most=99)
+    groups = group_items(parts, document_id, are_adjoining, most=99)
     assert sum(map(len, groups)) == len(parts)
     for group in groups:
-        found = merge(group)
+        found = merge_passages(group)
         start, end = found.fields["start"], found.fields["end"]
         assert len(group) <= MOST_PARTS
         assert found.fields["text"] == TEXT[start:end]
@@ -81,7 +81,7 @@ def test_merge_of_overlapping_passages_is_the_documents_text(
 
 def test_merge_keeps_the_line_ends_between_passages() -> None:
     parts = passage(0, 14, 0), passage(16, 30, 1), passage(31, 48, 2)
-    assert merge(parts).fields["text"] == TEXT[:48]
+    assert merge_passages(parts).fields["text"] == TEXT[:48]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_merge_names_headings_that_all_parts_have_in_common() -> None:
     first = passage(0, 14, 0, heading_path=["A", "B"], page=1, block_id=["x"], block_starts=[0])
     second = passage(16, 30, 1, heading_path=["A", "C"], page=2, block_id=["y"], block_starts=[16])
     copies = [Passage(one.candidate, ("u", "v"), one.fields) for one in (second, first)]
-    found = merge(copies)
+    found = merge_passages(copies)
     assert found.also == ("u", "v")
     assert (found.fields["heading_path"], found.fields["page"]) == (["A"], 1)
     assert (found.fields["block_id"], found.fields["block_starts"]) == (["x", "y"], [0, 16])
@@ -147,7 +147,7 @@ def test_spread_keeps_the_order_of_each_document_whatever_the_scale(
 ) -> None:
     items = sorted(((name, round(score, 3)) for name, score in items), key=lambda one: -one[1])
     numbered = list(enumerate(items))
-    found = spread(numbered, lambda one: one[1][0], [score for _, (_, score) in numbered])
+    found = spread_documents(numbered, lambda one: one[1][0], [score for _, (_, score) in numbered])
     assert sorted(found) == numbered
     for name in "abc":
         places = [at for at, (of, _) in found if of == name]
@@ -155,7 +155,9 @@ def test_spread_keeps_the_order_of_each_document_whatever_the_scale(
 
 
 def shown(items: list[tuple[str, float]]) -> str:
-    return "".join(name for name, _ in spread(items, lambda one: one[0], [s for _, s in items]))
+    return "".join(
+        name for name, _ in spread_documents(items, lambda one: one[0], [s for _, s in items])
+    )
 
 
 def test_of_equally_good_copies_the_newer_one_is_shown() -> None:
