@@ -1,7 +1,7 @@
-"""Retrieval: questions → passages that the caller may read.
+"""Search: questions → passages that the caller may read, and answers that cite them.
 
-Belongs here: search, fusion, verification against the catalog, and the model of a hit. Does not
-belong here: building the index (pipeline) and interfaces such as HTTP or the command line.
+Belongs here: recall, verification against the catalog, fusion, scores, hits, citations, answers.
+Does not belong here: building the index (pipeline) and interfaces such as HTTP or the command line.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,8 @@ __all__ = ["AsyncRetriever", "Retriever"]
 
 def __getattr__(name: str) -> object:
     """Import a retriever when it is first used, so that importing the models loads no client."""
-    if name == "AsyncRetriever":
-        from rag_assets.search.retriever import AsyncRetriever
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rag_assets.search import retriever
 
-        return AsyncRetriever
-    if name == "Retriever":
-        from rag_assets.search.retriever import Retriever
-
-        return Retriever
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(retriever, name)

@@ -21,12 +21,10 @@ class ScopedDocument(Protocol):
     @property
     def access_scope(self) -> str:
         """Return the scope that a caller needs to read the document."""
-        ...
 
     @property
     def uri(self) -> str:
         """Return the document's uri."""
-        ...
 
 
 class AccessPolicy(Protocol):
@@ -38,7 +36,6 @@ class AccessPolicy(Protocol):
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
         """Return the principals whose grants apply to a caller."""
-        ...
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
         """Return the access scopes that filter searches of the index.
@@ -46,11 +43,9 @@ class AccessPolicy(Protocol):
         Args:
             granted: all scopes that the caller's principals may read, including the public scope.
         """
-        ...
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
         """Return whether the caller may read a document that the current grants allow."""
-        ...
 
 
 class FlatScopes:
@@ -133,19 +128,9 @@ class DocumentReader:
     def __init__(
         self, catalog: Catalog, store: VectorStore, policy: AccessPolicy | None = None
     ) -> None:
-        self._catalog = catalog
+        self.catalog = catalog
+        self.policy = policy or FlatScopes()
         self._store = store
-        self._policy = policy or FlatScopes()
-
-    @property
-    def catalog(self) -> Catalog:
-        """Return the catalog that lists the documents."""
-        return self._catalog
-
-    @property
-    def policy(self) -> AccessPolicy:
-        """Return the policy that decides what callers may read."""
-        return self._policy
 
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
@@ -156,22 +141,22 @@ class DocumentReader:
             UnknownTenant: no tenant has this id.
             RoleRefused: the caller's role may not query this tenant.
         """
-        record = self._catalog.tenants.get(tenant_id)
+        record = self.catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
-        serving = self._catalog.generations.serving(tenant_id)
+        serving = self.catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return []
         permitted: list[ReadableDocument] = []
         while len(permitted) < limit:
             wanted = limit - len(permitted)
-            found = self._catalog.readable.page(
+            found = self.catalog.readable.page(
                 tenant_id,
                 serving.number,
-                self._policy.principals(caller),
+                self.policy.principals(caller),
                 limit=wanted,
                 after=after,
             )
-            permitted += [one for one in found if self._policy.permits(caller, one)]
+            permitted += [one for one in found if self.policy.permits(caller, one)]
             if len(found) < wanted:
                 break
             after = found[-1].place
@@ -222,22 +207,22 @@ class DocumentReader:
         Raises:
             UnknownTenant, RoleRefused: see read().
         """
-        record = self._catalog.tenants.get(tenant_id)
+        record = self.catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
-        serving = self._catalog.generations.serving(tenant_id)
+        serving = self.catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None or not document_ids:
             return {}
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
         # Read the versions after the entries, so that entries of a version replaced meanwhile do
         # not count.
-        versions = self._catalog.readable.versions(
-            tenant_id, serving.number, document_ids, self._policy.principals(caller)
+        versions = self.catalog.readable.versions(
+            tenant_id, serving.number, document_ids, self.policy.principals(caller)
         )
         keys = {
             id_: version.indexed_key
             for id_, version in versions.items()
-            if self._policy.permits(caller, version)
+            if self.policy.permits(caller, version)
         }
         intact = [entry for entry in found if entry.intact]
         chunks: dict[str, list[StoredEntry]] = {}

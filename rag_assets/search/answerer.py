@@ -79,7 +79,11 @@ Write plain sentences or short lists, no headings."""
 
 
 def build_instructions() -> str:
-    """Return the instructions for the model, which are the same for all questions."""
+    """Return the instructions for the model.
+
+    They are the same in every request, and the same passages always give the same text. So a server
+    that caches prompt prefixes only has to read the question anew.
+    """
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
 
@@ -154,6 +158,9 @@ class CitedHit:
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the passages that an answer cites, in the order of the hits.
+
+    Each has the block that its claims are about. Claims are known only after the answer is written,
+    and a model may word a claim differently than the passage.
 
     Args:
         answer: an answer that cites only numbers that exist.

@@ -61,22 +61,18 @@ class Cited(Protocol):
     @property
     def number(self) -> int:
         """Return the number by which the passage is cited."""
-        ...
 
     @property
     def text(self) -> str:
         """Return the passage's text."""
-        ...
 
     @property
     def title(self) -> str | None:
         """Return the title of the passage's document."""
-        ...
 
     @property
     def heading_path(self) -> tuple[str, ...]:
         """Return the headings above the passage."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +277,7 @@ class _Evidence:
     def knows(self, named: Addresses) -> bool:
         """Return whether the passages contain every address, port, telephone and card number."""
         known = named.links | named.names <= self.addresses
-        return known and self.digits.hold(named.numbers)
+        return known and self.digits.contain(named.numbers)
 
 
 def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
@@ -397,7 +393,7 @@ def _list_missing_across_languages(
 
 def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
     for figure in claimed_figures(claim):
-        if not found.figures.hold(figure):
+        if not found.figures.contain(figure):
             yield figure.written.strip()
 
 

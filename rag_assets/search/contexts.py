@@ -115,7 +115,10 @@ def _prototype(character: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> Mapping[str, str]:
-    """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character."""
+    """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character.
+
+    They are Unicode's own data (UTS 39, confusables.txt), shipped by confusable-homoglyphs.
+    """
     from confusable_homoglyphs.confusables import confusables_data
 
     return {

@@ -180,17 +180,17 @@ class Figures:
             "\n".join(part.text for part in parts),
         )
 
-    def hold(self, figure: Figure) -> bool:
+    def contain(self, figure: Figure) -> bool:
         """Return whether any reading of a claim's figure is among these figures."""
         if figure.literal is not None:
             return _literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
-            return any(self._hold_date(date) for date in figure.dates)
+            return any(self._contain_date(date) for date in figure.dates)
         if figure.minutes & self.minutes:
             return True
-        return any(all(map(self._hold_quantity, reading)) for reading in figure.quantities)
+        return any(all(map(self._contain_quantity, reading)) for reading in figure.quantities)
 
-    def _hold_date(self, date: Date) -> bool:
+    def _contain_date(self, date: Date) -> bool:
         year, month, day = date
         return any(
             (month is None or month == other[1])
@@ -199,7 +199,7 @@ class Figures:
             for other in self.dates
         )
 
-    def _hold_quantity(self, quantity: Quantity) -> bool:
+    def _contain_quantity(self, quantity: Quantity) -> bool:
         if not quantity.units:
             return bool(quantity.values & self.values)
         if quantity.values & self.bare or quantity.in_base_units & self.measured:

@@ -47,6 +47,9 @@ class Enclosed:
 def group_enclosed(candidates: Sequence[Candidate]) -> Enclosed:
     """Group candidates into hits; a block is its own hit if no passage that contains it was found.
 
+    A ranking counts a passage at its own rank or the rank of its best block, whichever is higher,
+    and the passage is shown. Many blocks of one long page would leave no room for other documents.
+
     Args:
         candidates: best first. If several passages contain a block, the best passage is shown.
     """

@@ -216,7 +216,7 @@ class SearchPlan:
         at = repeats = 0
         while at < len(self._steps):
             name, step = self._steps[at]
-            progress = await self._after(name, step, progress)
+            progress = await self._run_step(name, step, progress)
             if progress.repeat and repeats < _MAX_REPEATS:
                 progress = replace(progress, rankings=(), walked=None, verified=None, repeat=False)
                 at, repeats = 0, repeats + 1
@@ -224,7 +224,7 @@ class SearchPlan:
                 at += 1
         return progress if progress.hits is not None else await self._budget.run(progress)
 
-    async def _after(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
+    async def _run_step(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
         if before.beside is not None and type(step) is not Recall:
             before = await before.beside(replace(before, beside=None))
         if _is_trusted(type(step)):
@@ -280,7 +280,7 @@ class BuildSearches:
         self._services, self._steps = services, steps
         self._plans: dict[str, SearchPlan] = {}
 
-    async def state(
+    async def read_state(
         self, tenant_id: str, principals: tuple[str, ...], generation: int | None
     ) -> SearchState:
         """Return the catalog's state of a tenant at the start of a search.
@@ -301,7 +301,7 @@ class BuildSearches:
             return await reader.search_state(tenant_id, principals, most=most)
         return await reader.state_of_build(tenant_id, principals, generation)
 
-    async def pages(
+    async def list_pages(
         self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
     ) -> tuple[str, ...] | None:
         """Return the ids of the pages that a request is limited to; None without such a limit.
@@ -321,7 +321,7 @@ class BuildSearches:
             )
         return tuple(found)
 
-    def begun(
+    def build_progress(
         self,
         tenant: SearchState,
         serving: Generation,
@@ -367,24 +367,26 @@ class BuildSearches:
         """
         lost: IndexInconsistent | None = None
         try:
-            found = await self._with_vectors_settled(await self._search_once(progress), named=named)
-            found = replace(found, index_fault=await self._index_fault(found))
+            found = await self._settle_vectors(await self._search_once(progress), named=named)
+            found = replace(found, index_fault=await self._find_index_fault(found))
         except IndexInconsistent as error:
             found, lost = progress, error
         if named or found.hits:
             return found
-        tenant = await self.state(progress.ref.id, progress.principals, None)
+        tenant = await self.read_state(progress.ref.id, progress.principals, None)
         serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
         if is_same and serving is not None and serving.number != progress.serving.number:
             search = progress.search.in_build(serving)
-            begun = self.begun(tenant, serving, search, progress.principals, progress.timings)
-            begun = replace(begun, patience=progress.patience, pages=progress.pages)
-            return await self.run(begun, named=False)
+            first = self.build_progress(
+                tenant, serving, search, progress.principals, progress.timings
+            )
+            first = replace(first, patience=progress.patience, pages=progress.pages)
+            return await self.run(first, named=False)
         if lost is not None:
             raise lost
         return found
 
-    async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
+    async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
         """Remove the report of missing vectors if the build's vectors are back in its index.
 
         They may have moved back into the index after the search started; the index then answered
@@ -393,13 +395,13 @@ class BuildSearches:
         if not found.vectors_away:
             return found
         number = found.serving.number
-        tenant = await self.state(found.ref.id, found.principals, number if named else None)
+        tenant = await self.read_state(found.ref.id, found.principals, number if named else None)
         build = tenant.serving
         if build is None or build.number != number or build.vectors_beside == "answering":
             return found
         return replace(found, vectors_away=False)
 
-    async def _index_fault(self, found: SearchProgress) -> IndexFault | None:
+    async def _find_index_fault(self, found: SearchProgress) -> IndexFault | None:
         """Return why the index of a search is incomplete; None if it is complete."""
         lacks_entries = await self._services.completeness.lacks_entries(
             found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)

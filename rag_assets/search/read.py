@@ -221,7 +221,10 @@ _MOST_ATTEMPTS: Final = 3
 
 
 class Join:
-    """Adds to each passage the other documents that contain its text.
+    """Adds to each passage the other documents that contain its text, in tenants of source code.
+
+    Rankings alone do not suffice, because a ranking is limited: of a text in a hundred places, it
+    may contain only two.
 
     The index returned the entries of these documents when the texts were read. The catalog is
     queried only if there are any.

@@ -19,7 +19,7 @@ from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import ServiceUnavailable, UnknownTenant
-from rag_assets.privacy.masker import Masker, masker_of
+from rag_assets.privacy.masker import masker_of
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
@@ -62,6 +62,10 @@ class AsyncRetriever:
         vectors: provides the vectors of questions; by default each question is embedded when it
             is asked.
         journaled: whether searches are recorded as events.
+
+    Attributes:
+        masker: masks credentials in questions.
+        journal: records the events of searches.
     """
 
     def __init__(
@@ -76,16 +80,17 @@ class AsyncRetriever:
         journaled: bool = True,
     ) -> None:
         self.embedders = embedders
+        self.policy = policy or FlatScopes()
         self._meter = Meter(catalog)
-        self._journal = SearchJournal(catalog, recorded=journaled)
-        self._masker = masker_of(embedders.settings.local)
+        self.journal = SearchJournal(catalog, recorded=journaled)
+        self.masker = masker_of(embedders.settings.local)
         self._services = SearchServices(
             catalog=catalog,
             reader=SearchStateReader(catalog.database),
             searcher=store.searcher(),
             vectors=vectors or QuestionVectors(embedders, self._meter),
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
-            policy=policy or FlatScopes(),
+            policy=self.policy,
         )
         self._builds = BuildSearches(self._services, steps or installed_steps())
         # Keep references: the event loop itself keeps none to its tasks.
@@ -122,22 +127,24 @@ class AsyncRetriever:
         timings = Timings()
         principals = self.policy.principals(request.caller)
         with timings.part("catalog"):
-            tenant = await self._builds.state(tenant_id, principals, generation)
+            tenant = await self._builds.read_state(tenant_id, principals, generation)
         config = self._tenant_of(tenant.config)
         require_asker(config.profile, request.caller)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
         require_opt_in(config.profile, config.organization, has_opted_in=tenant.has_opted_in)
         require_known_source_types(config, request)
-        pages = await self._builds.pages(tenant.ref, request, principals)
+        pages = await self._builds.list_pages(tenant.ref, request, principals)
         masked = await self.masked(request.query)
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         opening = self._start_opening_origins(config)
-        journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
+        journaled = self.journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
-            progress = self._builds.begun(tenant, tenant.serving, search, principals, timings)
+            progress = self._builds.build_progress(
+                tenant, tenant.serving, search, principals, timings
+            )
             progress = replace(progress, patience=patience, pages=pages)
             with limited(patience.whole, _late_error):
                 progress = await self._builds.run(progress, named=generation is not None)
@@ -152,7 +159,7 @@ class AsyncRetriever:
         if answer.hits and opening is not None:
             with timings.part("origin"):
                 origins = await opening
-                hits = await run_sync(origins.told, answer.hits)
+                hits = await run_sync(origins.add_to, answer.hits)
                 answer = replace(answer, hits=hits)
         if any(hit.page_uuid is not None for hit in answer.hits):
             with timings.part("catalog"):
@@ -160,35 +167,20 @@ class AsyncRetriever:
                 answer = replace(answer, hits=await run_sync(titled))
         journaled.completed(answer, progress)
         if progress.floor is not None:
-            self._journal.calibrate(progress)
+            self.journal.calibrate(progress)
         if answer.clarification is not None:
             journaled.paused(answer.clarification)
         return answer
 
     async def masked(self, question: str) -> str:
         """Return a question with credentials masked, so that it may be stored, logged and sent."""
-        if self._masker.loaded and len(question) <= _SCANNED_AT_ONCE:
-            return self._masker.text(question)
-        return await run_sync(self._masker.text, question)
-
-    @property
-    def masker(self) -> Masker:
-        """Return the masker of questions."""
-        return self._masker
-
-    @property
-    def journal(self) -> SearchJournal:
-        """Return the journal to which events of searches are written."""
-        return self._journal
-
-    @property
-    def policy(self) -> AccessPolicy:
-        """Return the policy that decides what callers may read."""
-        return self._services.policy
+        if self.masker.loaded and len(question) <= _SCANNED_AT_ONCE:
+            return self.masker.text(question)
+        return await run_sync(self.masker.text, question)
 
     async def load(self) -> None:
         """Load resources that the first question would otherwise wait for."""
-        await run_sync(self._masker.load)
+        await run_sync(self.masker.load)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Return whether the caller may still read the document of every hit in an answer.
@@ -227,7 +219,7 @@ class AsyncRetriever:
         await self._services.searcher.close()
         await self._services.reader.close()
         await run_sync(self._meter.close)
-        await run_sync(self._journal.close)
+        await run_sync(self.journal.close)
 
     def _with_breadcrumbs(
         self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]

@@ -131,7 +131,7 @@ class Origins:
         found = {one.name: _open_source(one, tenant, context) for one in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
-    def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    def add_to(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return the hits, with an origin added to those whose source can be read locally."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
@@ -231,6 +231,10 @@ async def find_unmatched_filters(
     services: SearchServices, progress: SearchProgress
 ) -> tuple[UnmatchedFilter, ...]:
     """Return the filter values of a request that no readable document matches.
+
+    Such a value makes a search look as if the knowledge base were empty. Each value that no hit has
+    is looked up in the index, with the caller's scopes as the only other filter. The catalog
+    confirms the results, so that a report never discloses a document that the caller may not read.
 
     The result is empty if the index cannot be queried, so that this does not fail a search that was
     answered. It is also empty for a search with a `use`, which sets its own filters.

@@ -100,7 +100,7 @@ class Digits:
             frozenset[str]().union(*(part.hosts for part in parts)),
         )
 
-    def hold(self, named: Numbers) -> bool:
+    def contain(self, named: Numbers) -> bool:
         """Return whether the passages contain all of these numbers."""
         return (
             named.hosts <= self.hosts

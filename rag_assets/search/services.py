@@ -1,9 +1,4 @@
-"""Services of searches, which all their steps share, and the interfaces that systems implement.
-
-Entries of an index can disappear without this project's involvement: an index is rolled back, or
-somebody deletes entries. Searches then still answer, but with fewer results. So the entries of a
-build are counted while one of its searches runs.
-"""
+"""Services of searches, which all their steps share, and the interfaces that systems implement."""
 
 from __future__ import annotations
 
@@ -98,6 +93,12 @@ class _Known:
 
 class KnownEntries:
     """A cache of document entries by build, for one event loop.
+
+    A step that looks up places asks for the same few documents again and again. The cache keeps
+    their entries while the build is in the state that the step names, except entries that are
+    written again. The catalog confirms every candidate, wherever it comes from. If a search finds
+    outdated entries here, it is repeated with entries from the index. A repaired index is noticed
+    within a minute.
 
     Args:
         searcher: reads the index.
@@ -222,6 +223,10 @@ class _Verdict:
 class BuildCompleteness:
     """Counts the entries of builds alongside searches, in one event loop.
 
+    Entries of an index can disappear without this project's involvement: an index is rolled back,
+    or somebody deletes entries. Searches then still answer, but with fewer results. A build is
+    counted at most once in half a minute in each process.
+
     Args:
         reader: reads the number of entries that a build should have.
         searcher: counts the entries that the build has.
@@ -305,7 +310,6 @@ class Step(Protocol):
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Return the progress after this step; the same object if the step does not apply."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,17 +382,14 @@ class QuestionReader(Protocol):
 
     def topic(self, query: str) -> str:
         """Return the words of a question to search for, without those that only state a purpose."""
-        ...
 
     def consists_of_names(self, query: str) -> bool:
         """Return whether a question consists only of names that some text must contain."""
-        ...
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
     ) -> SearchAnswer:
         """Return the answer, completed with what the facts add, such as a warning or a question."""
-        ...
 
 
 def question_reader_of(tenant: Tenant) -> QuestionReader | None:

@@ -101,17 +101,14 @@ class VectorsOfQuestions(Protocol):
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         """Return the question's vector, from exactly the embedder that built the generation."""
-        ...
 
     async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
         """Return how well the generation's embedder reads the question (see coverage)."""
-        ...
 
     async def close(self) -> None:
         """Close connections; must be called in the event loop that used them."""
-        ...
 
 
 class QuestionVectors:
