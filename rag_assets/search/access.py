@@ -14,6 +14,12 @@ from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner, Stored
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.profiles import profile_of
 
+MANY_SCOPES = 1_000
+"""Maximum number of scopes by which the first search of the index filters; see Verify."""
+_WITHHELD = "\n[...]\n"
+_BLANKS = 16
+"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
+
 
 class ScopedDocument(Protocol):
     """A document or a part of one, with the scope and uri that the catalog has for it now."""
@@ -62,10 +68,6 @@ class FlatScopes:
         return True
 
 
-MANY_SCOPES = 1_000
-"""Maximum number of scopes by which the first search of the index filters; see Verify."""
-
-
 def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
     """Split recently moved pages into readable and unreadable ones, by their present scopes."""
     if not scopes:
@@ -94,11 +96,6 @@ def require_asker(profile: str, caller: Caller) -> None:
             f"only the role {roles} may query this tenant",
             hint=f"use a token with the role {roles}",
         )
-
-
-_WITHHELD = "\n[...]\n"
-_BLANKS = 16
-"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,23 +44,8 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.model import Tenant
 
-
-class PassageSearch(Protocol):
-    """Finds passages (see AsyncRetriever)."""
-
-    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
-        """Search one tenant's knowledge."""
-
-    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """Return whether the caller may still read the document of every hit in an answer."""
-
-    async def masked(self, question: str) -> str:
-        """Return the question without the credentials in it."""
-
-
 NOT_ANSWERED = "The passages do not answer this."
 _SEAL_CHARACTERS = 16
-
 _INSTRUCTIONS = """\
 You answer a question from numbered passages, and from nothing else that you know.
 
@@ -76,6 +61,24 @@ anybody reads it; so keep to their words. Cite nothing but these numbers: no add
 
 If the passages do not answer the question, write only: {not_answered}
 Write plain sentences or short lists, no headings."""
+_MOST_BLOCKS: Final = 64
+"""Maximum blocks of a passage that are compared by meaning; a passage has about 1,200 tokens at
+most."""
+_MOST_CHARACTERS: Final = 1_000
+_KEY_BYTES = 32
+
+
+class PassageSearch(Protocol):
+    """Finds passages (see AsyncRetriever)."""
+
+    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge."""
+
+    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+        """Return whether the caller may still read the document of every hit in an answer."""
+
+    async def masked(self, question: str) -> str:
+        """Return the question without the credentials in it."""
 
 
 def build_instructions() -> str:
@@ -123,12 +126,6 @@ def _format_passage(hit: Hit, seal: str) -> str:
     source = as_source("; ".join(filter(None, where)))
     shown = neutralised(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"
-
-
-_MOST_BLOCKS: Final = 64
-"""Maximum blocks of a passage that are compared by meaning; a passage has about 1,200 tokens at
-most."""
-_MOST_CHARACTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +228,6 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
         url=url_of(hit.uri, block_id),
         breadcrumb=hit.breadcrumb,
     )
-
-
-_KEY_BYTES = 32
 
 
 class Answerer:

@@ -47,6 +47,34 @@ _ADDED: Mapping[str, str] = {
     }.items()
     for twin in twins
 }
+_SPEAKER = r"(?:human|user|assistant|system|developer|question)"
+_TASK = r"(?:instructions?|response|input|output|task)"
+_TAGS = (
+    r"(?:contexts?|system(?:-prompt)?|user|assistant|human|developer|passages?|search-results?|inst"
+    r"|instructions?|question|function-(?:calls?|results?)|tool-(?:calls?|results?|responses?)"
+    r"|s|bos|eos|pad|unk|mask|sep|cls|(?:start|end|begin)-of-[a-z-]{1,24}|fim-[a-z]{1,12}"
+    r"|beginoftext|endoftext|eot|turn)"
+)
+# Patterns for folded text: lower case, without spaces, and with underscores as hyphens.
+_TOKEN = re.compile(
+    rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
+    |<[\w-]{{1,40}}+\|>
+    |</?{_TAGS}/?>
+    |<</?sys>>
+    |\[/?(?:inst|system-prompt|available-tools|tool-(?:calls|results|content))\]
+    """,
+    re.VERBOSE,
+)
+_LABEL = re.compile(
+    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_SPEAKER}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
+)
+NOTHING_FOUND = "No relevant documentation found for your query."
+# For folded text, which has no blanks. Possessive, so that no text is scanned twice.
+_BETWEEN = r"[^\w\[\]]*+"
+_SEAL = r"[0-9a-f]{0,64}+"
+_LINE = re.compile(r"[^\n]+")
+_WORD = re.compile(r"\w")
+_END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 def folded(text: str) -> str:
@@ -143,30 +171,6 @@ def _is_rule(character: str) -> bool:
     return drawn or character in _RULES
 
 
-_SPEAKER = r"(?:human|user|assistant|system|developer|question)"
-_TASK = r"(?:instructions?|response|input|output|task)"
-_TAGS = (
-    r"(?:contexts?|system(?:-prompt)?|user|assistant|human|developer|passages?|search-results?|inst"
-    r"|instructions?|question|function-(?:calls?|results?)|tool-(?:calls?|results?|responses?)"
-    r"|s|bos|eos|pad|unk|mask|sep|cls|(?:start|end|begin)-of-[a-z-]{1,24}|fim-[a-z]{1,12}"
-    r"|beginoftext|endoftext|eot|turn)"
-)
-
-# Patterns for folded text: lower case, without spaces, and with underscores as hyphens.
-_TOKEN = re.compile(
-    rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
-    |<[\w-]{{1,40}}+\|>
-    |</?{_TAGS}/?>
-    |<</?sys>>
-    |\[/?(?:inst|system-prompt|available-tools|tool-(?:calls|results|content))\]
-    """,
-    re.VERBOSE,
-)
-_LABEL = re.compile(
-    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_SPEAKER}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
-)
-
-
 def find_chat_markup(folded: str) -> Iterator[int]:
     """Yield the positions in a folded text where an inserted character breaks up chat markup.
 
@@ -179,19 +183,12 @@ def find_chat_markup(folded: str) -> Iterator[int]:
         yield found.end() - 1
 
 
-NOTHING_FOUND = "No relevant documentation found for your query."
-
-# For folded text, which has no blanks. Possessive, so that no text is scanned twice.
-_BETWEEN = r"[^\w\[\]]*+"
-
-
 def _alike(word: str) -> str:
     """Return a pattern for a word that also matches digits and symbols resembling its letters."""
     return word.translate({ord("o"): "[o0]", ord("i"): "[i1l|]", ord("l"): "[l1i|]"})
 
 
 _RESULT = rf"(?:{_alike('result')}|{_alike('passage')}\[)\d"
-_SEAL = r"[0-9a-f]{0,64}+"
 
 _ANYWHERE = re.compile(
     rf"""\[{_BETWEEN}(?:(?:end|{_alike("begin")}|start){_BETWEEN}{_alike("context")}{_BETWEEN}{_SEAL}
@@ -201,9 +198,6 @@ _ANYWHERE = re.compile(
     """,
     re.VERBOSE,
 )
-_LINE = re.compile(r"[^\n]+")
-_WORD = re.compile(r"\w")
-_END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 @lru_cache(maxsize=1)

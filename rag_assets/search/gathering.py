@@ -29,6 +29,52 @@ from rag_assets.storage.index.model import SYMBOL, Candidate
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
+# Near copies.
+_SHINGLE: Final = 3
+"""Number of words in a shingle."""
+_LEAST_SHARED: Final = 0.9
+"""Minimum share of shingles that two passages with the same meaning have in common."""
+_ROUNDING: Final = 1e-6
+"""Tolerance that is larger than the rounding error of a product of floats, and smaller than one
+shingle."""
+_LONGEST_WORDS: Final = 14
+"""Average number of characters of a word, including the space after it."""
+_LONG: Final = 5
+"""Minimum characters of a word that only few texts have in common."""
+_SHORT: Final = 2
+"""Maximum letters of a unit that is recognized only after a number, as in 5 m."""
+_BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
+_TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
+"""Words in Arabic and Hebrew that invert a sentence or limit its scope, without their endings."""
+_JOINED: Final = "وفוה"
+"""Letters for "and" and similar words, which are attached to the following word."""
+_TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
+"""Characters of East Asian words that invert a sentence or limit its scope."""
+_WITHOUT_SPACES: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+_UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Scripts without spaces between words, in which no single character marks a negation."""
+_MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?…])\s|[。！？।؟]")
+_PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
+_AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")
+
+# Merged and spread passages.
+MOST_PARTS: Final = 3
+"""Maximum passages of a hit, so its text has at most three times the tokens of a passage."""
+_FIRST_PLACES: Final = 5
+_MOST_OF_A_DOCUMENT: Final = 2
+"""Maximum hits of one document among the first positions."""
+_MOST_BLANKS: Final = 16
+"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
+_MOST_IN_PAIRS: Final = 200
+"""Maximum number of passages that are compared in pairs; for more, an index of shingles is
+faster."""
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class Enclosed:
@@ -69,40 +115,12 @@ def group_enclosed(candidates: Sequence[Candidate]) -> Enclosed:
     return Enclosed(shown, blocks)
 
 
-_SHINGLE: Final = 3
-"""Number of words in a shingle."""
-_LEAST_SHARED: Final = 0.9
-"""Minimum share of shingles that two passages with the same meaning have in common."""
-_ROUNDING: Final = 1e-6
-"""Tolerance that is larger than the rounding error of a product of floats, and smaller than one
-shingle."""
-_LONGEST_WORDS: Final = 14
-"""Average number of characters of a word, including the space after it."""
-_LONG: Final = 5
-"""Minimum characters of a word that only few texts have in common."""
-_SHORT: Final = 2
-"""Maximum letters of a unit that is recognized only after a number, as in 5 m."""
-
-
 def _fold_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 _TURNING: Final = frozenset(map(_fold_text, turning_words()))
 """Words that invert a sentence or limit its scope: negations, permissions, scopes."""
-_BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
-_TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
-"""The same words in Arabic and Hebrew, without endings, since endings are attached to them."""
-_JOINED: Final = "وفוה"
-"""Letters for "and" and similar words, which are attached to the following word."""
-_TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
-"""The same for East Asian scripts: characters that are part of a word."""
-_WITHOUT_SPACES: Final = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
-_UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Scripts without spaces between words, in which no single character marks a negation."""
-_MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
 
 
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
@@ -275,26 +293,6 @@ def _changes_meaning(word: str) -> bool:
 def _split_words(run: str) -> list[str]:
     """Return the words of a run without blanks; in a script without blanks, each character."""
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
-
-
-_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?…])\s|[。！？।؟]")
-_PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
-_AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")
-
-
-MOST_PARTS: Final = 3
-"""Maximum passages of a hit, so its text has at most three times the tokens of a passage."""
-_FIRST_PLACES: Final = 5
-_MOST_OF_A_DOCUMENT: Final = 2
-"""Maximum hits of one document among the first positions."""
-_MOST_BLANKS: Final = 16
-"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
-_MOST_IN_PAIRS: Final = 200
-"""Maximum number of passages that are compared in pairs; for more, an index of shingles is
-faster."""
-_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-_T = TypeVar("_T")
 
 
 def is_gathered(tenant: Tenant) -> bool:

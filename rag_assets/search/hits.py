@@ -27,6 +27,10 @@ from rag_assets.storage.index.identifiers import analysis_of
 from rag_assets.storage.index.model import SYMBOL
 
 EXCERPT = 280
+_SHARE: Final = 0.5
+"""Weight of a block's word share, relative to the block's cosine."""
+_CLEAR: Final = 0.25
+"""Lead in word share that the best block needs for words alone to decide."""
 
 
 def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
@@ -153,12 +157,6 @@ def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
     """Return a function that maps one word of a text to its terms, and a stop word to no term."""
     # A cache with one argument takes half the time of a cache with two.
     return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))
-
-
-_SHARE: Final = 0.5
-"""Weight of a block's word share, relative to the block's cosine."""
-_CLEAR: Final = 0.25
-"""Lead in word share that the best block needs for words alone to decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import profile_of
 
+RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
+
 
 class Timings:
     """Durations in milliseconds, by part; repeated measurements of a part add up."""
@@ -225,9 +227,6 @@ def _resolve_reranker(tenant: Tenant, request: SearchRequest) -> RerankConfig | 
         return None
     is_readable = config.languages == "any" or is_english(request.query)
     return config if wanted and is_readable else None
-
-
-RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,15 @@ _LOG = logging.getLogger(__name__)
 _MAX_READS = 5
 _MOST_EQUAL: Final = 1_000
 """Maximum number of entries that have the texts of the hits."""
+_MOST_ATTEMPTS: Final = 3
+_MORE: Final = 4
+"""Factor by which the next attempt fetches more candidates."""
+_MOST_FOR_HITS: Final = 16
+"""Highest fetch factor if there are too few hits."""
+_MOST_FOR_DOCUMENTS: Final = 4
+"""Highest fetch factor if one document has more of the first positions than allowed."""
+_MOST_AT_ONCE: Final = 100
+"""Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
 @final
@@ -217,9 +226,6 @@ def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
     return entry.intact and entry.index_key == found.index_key
 
 
-_MOST_ATTEMPTS: Final = 3
-
-
 class Join:
     """Adds to each passage the other documents that contain its text, in tenants of source code.
 
@@ -291,16 +297,6 @@ def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Pa
     uris = dict.fromkeys((*passage.also, *more))
     uris.pop(passage.candidate.uri, None)
     return replace(passage, also=tuple(uris))
-
-
-_MORE: Final = 4
-"""Factor by which the next attempt fetches more candidates."""
-_MOST_FOR_HITS: Final = 16
-"""Highest fetch factor if there are too few hits."""
-_MOST_FOR_DOCUMENTS: Final = 4
-"""Highest fetch factor if one document has more of the first positions than allowed."""
-_MOST_AT_ONCE: Final = 100
-"""Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
 class Gather:

@@ -36,6 +36,7 @@ _MOST_CANDIDATES = 1_000
 """Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
+_MAX_RECALLS = 5
 
 
 def candidate_count(limit: int, factor: int = 1) -> int:
@@ -236,9 +237,6 @@ def entry_filter_of(progress: SearchProgress) -> EntryFilter:
         metadata=filters.wanted_metadata,
         without_metadata=filters.unwanted_metadata,
     )
-
-
-_MAX_RECALLS = 5
 
 
 @final

@@ -36,6 +36,12 @@ FEWEST_SAMPLES: Final = 4
 """Minimum number of distinct passages for a comparison."""
 WIDTH: Final = 1.0
 """Distance from the median of random passages up to the floor, in spreads (decision 17)."""
+_BELOW_ANY = -2.0
+_MOST_OF_A_DOCUMENT = 200
+"""Maximum number of passages of one document from which random passages are chosen."""
+_LEAST_WORDS = 3
+"""Minimum number of words in an English question that is nonsense because no text has any of
+them."""
 
 
 def floor_of_question(cosines: Sequence[float], width: float = WIDTH) -> float:
@@ -56,14 +62,6 @@ def floor_of_question(cosines: Sequence[float], width: float = WIDTH) -> float:
 def floor_of(floors: Sequence[float]) -> float:
     """Return the threshold for several questions: the median of their floors."""
     return median(floors)
-
-
-_BELOW_ANY = -2.0
-_MOST_OF_A_DOCUMENT = 200
-"""Maximum number of passages of one document from which random passages are chosen."""
-_LEAST_WORDS = 3
-"""Minimum number of words in an English question that is nonsense because no text has any of
-them."""
 
 
 class Score:

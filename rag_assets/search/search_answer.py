@@ -40,6 +40,12 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
     "text": "walk+text",
     "hybrid": "walk+hybrid",
 }
+_MOST_PROBES: Final = 40
+"""Maximum number of values that are looked up for one request; further values are not reported."""
+_LOOKED_AT: Final = 10
+"""Entries that are checked per value: the first may belong to a document that was just revoked or
+replaced."""
+_LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 
 def build_answer(progress: SearchProgress) -> SearchAnswer:
@@ -174,14 +180,6 @@ def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str,
         )
         for uri, path in paths.items()
     }
-
-
-_MOST_PROBES: Final = 40
-"""Maximum number of values that are looked up for one request; further values are not reported."""
-_LOOKED_AT: Final = 10
-"""Entries that are checked per value: the first may belong to a document that was just revoked or
-replaced."""
-_LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Literal
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.search.words import MONTHS
 
+# Numbers.
 _INVISIBLE_MARKUP = re.compile(r"[*`\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DATE = re.compile(
     r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
@@ -43,6 +44,67 @@ _UNMARKED_DIGITS = 9
 """Minimum digits of a grouped number that is a telephone number without a word or sign saying
 so."""
 _LOOK_BACK = 48
+
+# Addresses. All patterns run in linear time: repetitions are bounded, or can start in one place
+# only.
+_TARGET = r"[^\s<>()\[\]\"'`]"
+_LINK = re.compile(
+    rf"""(?:[a-z][a-z0-9+.-]{{0,30}}:)?(?<![/\\])[/\\]{{2,}}+(?P<url>\w{_TARGET}*)
+    |\b(?:mailto|tel|sms|javascript|vbscript|data|file|blob|about):(?P<uri>{_TARGET}+)
+    |\b(?P<mail>[\w.+-]{{1,64}}@[\w-]{{1,63}}\.[\w.-]+)
+    |(?:\]\(|(?<![\d\s,])\]:)\s{{0,9}}<?(?P<target>{_TARGET}*)
+    |<(?P<tag>(?:a|img|iframe|script|form|link|meta|object|embed|svg|video|audio)[\s/][^<>]*)
+    """,
+    re.VERBOSE,
+)
+_NAME = re.compile(
+    rf"(?<![\w@.-])(?:[\w-]{{1,63}}\.){{1,99}}[^\W\d_]{{2,}}(?![\w-])(?:/{_TARGET}*)?"
+)
+_INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_SPELLED_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
+_SPELLED_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
+_WRITTEN = re.compile(r"\S+")
+_FILE_OR_HOST = re.compile(
+    r"(?<![\w.])(?:[\w-]{1,63}\.){1,9}[a-z]{2,24}(?:/\S{0,500})?", re.IGNORECASE
+)
+_SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
+_TRAILING = ".,;:!?*_/"
+
+# Citation markers.
+_MAX_CITED = 20
+"""Maximum numbers in one marker. Brackets with more are not a citation but, for example, a range of
+values."""
+_GAP = r"[^\S\r\n]{0,2}"
+_SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"
+_MARKER = re.compile(
+    rf"(?P<lead>[ \t]?)[\[【［]{_GAP}(?P<spans>{_SPAN}(?:{_GAP}[,;，；]{_GAP}{_SPAN}){{0,19}})"
+    rf"{_GAP}(?:†[^\[\]【】［］\r\n]{{0,80}})?[\]】］]"
+)
+_NUMBER = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[,;，；]")
+
+# Sentences, fences and tables.
+_ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
+# All quantifiers are possessive, so that no line is scanned twice.
+_FENCE = re.compile(rf"{_ITEM}(`{{3,}}+(?=[^`]*+$)|~{{3,}}+)")
+_FENCE_END = re.compile(r"[\s>]*+(`{3,}+|~{3,}+)\s*+$")
+_RULE = re.compile(r"[\s>]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?)?\s*+$")
+_LEAD = re.compile(r"[\W_]*(?:(?:\d{1,9}|[A-Za-z]|[ivxIVX]{2,5})[.)](?![^\W_])[\W_]*)?")
+_LIST_SIGN = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]+")
+_ABBREVIATION = re.compile(
+    r"(?<!\w)(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|St|[SJ]r|Lt|Col|Gen|Capt|Sgt|Rev|Gov|Mt|Inc|Ltd|Corp|Co"
+    r"|vs|etc|cf|al|viz|resp|incl|excl|[Ff]igs?|[Ee]qs?|[Aa]pprox|[Cc]a|bzw|usw)\.\s*$"
+)
+_BEFORE_NUMBER = re.compile(
+    r"(?<!\w)(?:N[or]s?|nos?|pp|[Vv]ol|[Cc]h|[Ss]ec|[Aa]rt|[Aa]bs"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
+)
+_DAY = re.compile(r"(?<![\w.,])\d{1,2}\.\s+$")
+_NEXT_WORD = re.compile(r"[^\W\d_]+")
+_LONGEST_ABBREVIATION = 16
+_LONGEST_SENTENCE = 2_000
+
+Role = Literal["prose", "fence", "head", "row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,31 +242,6 @@ def _blank_out(found: re.Match[str]) -> str:
     return "\n" * len(found[0])
 
 
-# All patterns run in linear time: repetitions are bounded, or can start in one place only.
-_TARGET = r"[^\s<>()\[\]\"'`]"
-_LINK = re.compile(
-    rf"""(?:[a-z][a-z0-9+.-]{{0,30}}:)?(?<![/\\])[/\\]{{2,}}+(?P<url>\w{_TARGET}*)
-    |\b(?:mailto|tel|sms|javascript|vbscript|data|file|blob|about):(?P<uri>{_TARGET}+)
-    |\b(?P<mail>[\w.+-]{{1,64}}@[\w-]{{1,63}}\.[\w.-]+)
-    |(?:\]\(|(?<![\d\s,])\]:)\s{{0,9}}<?(?P<target>{_TARGET}*)
-    |<(?P<tag>(?:a|img|iframe|script|form|link|meta|object|embed|svg|video|audio)[\s/][^<>]*)
-    """,
-    re.VERBOSE,
-)
-_NAME = re.compile(
-    rf"(?<![\w@.-])(?:[\w-]{{1,63}}\.){{1,99}}[^\W\d_]{{2,}}(?![\w-])(?:/{_TARGET}*)?"
-)
-_INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
-_SPELLED_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
-_SPELLED_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
-_WRITTEN = re.compile(r"\S+")
-_FILE_OR_HOST = re.compile(
-    r"(?<![\w.])(?:[\w-]{1,63}\.){1,9}[a-z]{2,24}(?:/\S{0,500})?", re.IGNORECASE
-)
-_SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
-_TRAILING = ".,;:!?*_/"
-
-
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Addresses in a text.
@@ -256,20 +293,6 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
-_MAX_CITED = 20
-"""Maximum numbers in one marker. Brackets with more are not a citation but, for example, a range of
-values."""
-
-_GAP = r"[^\S\r\n]{0,2}"
-_SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"
-_MARKER = re.compile(
-    rf"(?P<lead>[ \t]?)[\[【［]{_GAP}(?P<spans>{_SPAN}(?:{_GAP}[,;，；]{_GAP}{_SPAN}){{0,19}})"
-    rf"{_GAP}(?:†[^\[\]【】［］\r\n]{{0,80}})?[\]】］]"
-)
-_NUMBER = re.compile(r"\d+")
-_SEPARATOR = re.compile(r"[,;，；]")
-
-
 def cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
     found = (number for marker in _MARKER.finditer(text) for number in _numbers(marker))
@@ -314,29 +337,6 @@ def _numbers(marker: re.Match[str]) -> Iterator[int]:
 def _range(span: str) -> range:
     ends = [int(number) for number in _NUMBER.findall(span)]
     return range(ends[0], ends[-1] + 1)
-
-
-_ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
-# All quantifiers are possessive, so that no line is scanned twice.
-_FENCE = re.compile(rf"{_ITEM}(`{{3,}}+(?=[^`]*+$)|~{{3,}}+)")
-_FENCE_END = re.compile(r"[\s>]*+(`{3,}+|~{3,}+)\s*+$")
-_RULE = re.compile(r"[\s>]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?)?\s*+$")
-_LEAD = re.compile(r"[\W_]*(?:(?:\d{1,9}|[A-Za-z]|[ivxIVX]{2,5})[.)](?![^\W_])[\W_]*)?")
-_LIST_SIGN = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]+")
-_ABBREVIATION = re.compile(
-    r"(?<!\w)(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|St|[SJ]r|Lt|Col|Gen|Capt|Sgt|Rev|Gov|Mt|Inc|Ltd|Corp|Co"
-    r"|vs|etc|cf|al|viz|resp|incl|excl|[Ff]igs?|[Ee]qs?|[Aa]pprox|[Cc]a|bzw|usw)\.\s*$"
-)
-_BEFORE_NUMBER = re.compile(
-    r"(?<!\w)(?:N[or]s?|nos?|pp|[Vv]ol|[Cc]h|[Ss]ec|[Aa]rt|[Aa]bs"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
-)
-_DAY = re.compile(r"(?<![\w.,])\d{1,2}\.\s+$")
-_NEXT_WORD = re.compile(r"[^\W\d_]+")
-_LONGEST_ABBREVIATION = 16
-_LONGEST_SENTENCE = 2_000
-
-Role = Literal["prose", "fence", "head", "row"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,29 @@ from rag_assets.tenants.model import Tenant
 _LOG = logging.getLogger(__name__)
 
 _MAX_REMEMBERED = 10_000
+"""Maximum number of altered entries that are remembered as reported."""
+
+# Known entries.
+_MOST_ENTRIES: Final = 50_000
+"""Maximum number of cached entries of all tenants; about 30 MB."""
+_MOST_AT_ONCE: Final = 2_000
+"""Maximum entries that are read for one search. A document with more entries is not cached."""
+_SECONDS: Final = 60.0
+"""Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
+
+# Completeness of builds.
+_COUNT_SECONDS: Final = 30.0
+"""Age at which the count of a complete build expires."""
+_RECOUNT_SECONDS: Final = 2.0
+"""The same for a build that lacked entries, or in which a search found only outdated versions."""
+_WAIT_SECONDS: Final = 0.25
+"""Maximum time that a search waits for a count that is still running when the search is done."""
+_ATTEMPTS: Final = 3
+"""Maximum number of counts of a build whose expected entries change meanwhile."""
+_MOST_BUILDS: Final = 10_000
+
+_Build: TypeAlias = tuple[str, Owner]
+ServiceT = TypeVar("ServiceT")
 
 
 class AlteredEntries:
@@ -56,17 +79,6 @@ class AlteredEntries:
             f" is {new[0]}; searches omit them. `rag-assets check {tenant_id}` lists their"
             f" documents, `rag-assets sync {tenant_id} --repair` writes them again"
         )
-
-
-_MOST_ENTRIES: Final = 50_000
-"""Maximum number of cached entries of all tenants; about 30 MB."""
-_MOST_AT_ONCE: Final = 2_000
-"""Maximum entries that are read for one search. A document with more entries is not cached."""
-
-_SECONDS: Final = 60.0
-"""Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
-
-_Build: TypeAlias = tuple[str, Owner]
 
 
 @dataclass(slots=True)
@@ -204,16 +216,6 @@ def _list_entries_at(places: Sequence[Place], known: _Known) -> list[Candidate]:
     return [*found.values()]
 
 
-_COUNT_SECONDS: Final = 30.0
-"""Age at which the count of a complete build expires."""
-_RECOUNT_SECONDS: Final = 2.0
-"""The same for a build that lacked entries, or in which a search found only outdated versions."""
-_WAIT_SECONDS: Final = 0.25
-"""Maximum time that a search waits for a count that is still running when the search is done."""
-_ATTEMPTS: Final = 3
-_MOST_BUILDS: Final = 10_000
-
-
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     at: float
@@ -300,9 +302,6 @@ class BuildCompleteness:
             if before == expected:
                 return True
         return None
-
-
-ServiceT = TypeVar("ServiceT")
 
 
 class Step(Protocol):
