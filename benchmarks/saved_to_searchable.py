@@ -106,8 +106,9 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
 @contextmanager
 def running() -> Iterator[Mapping[str, int]]:
     """Sync all tenants, and start everything; yields the processes by name."""
+    from rag_assets.runtime.stack import LocalStack
+
     from rag_assets.common.settings import Settings
-    from rag_assets.local_stack.stack import LocalStack
 
     for command in (("up", "--no-dagster"), ("sync", "--all"), ("up",)):
         subprocess.run([*_CLI, *command], check=True, stdout=subprocess.DEVNULL)

@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn, RagAssetsError
-from rag_assets.ingest.chunking.location import describe, location_fields
+from rag_assets.ingest.chunking.model import describe, location_fields
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.search.access import require_asker

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from rag_assets.ingest.chunking.location import Location
+from rag_assets.ingest.chunking.model import Location
 from rag_assets.models.chat import MOST_WRITTEN
 from rag_assets.search.model import NUMBER, Hit, SearchRequest, SkippableStep, UnmatchedFilter
 

@@ -22,7 +22,7 @@ from heapq import nsmallest
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from rag_assets.ingest.chunking.location import LOCATION_FIELDS
+from rag_assets.ingest.chunking.model import LOCATION_FIELDS
 from rag_assets.search.progress import Distinct, Passage
 from rag_assets.search.words import MONTHS, SCALES, UNITS, turning_words, word_values
 from rag_assets.storage.index.model import SYMBOL, Candidate

@@ -14,9 +14,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from rag_assets.common.tokens import count_text, count_tokens
-from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.location import Location, location_fields
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
+from rag_assets.ingest.chunking.model import BlockPlace, Location, location_fields
 from rag_assets.search.model import Hit, PassageRange, ScoreKind
 from rag_assets.search.progress import Passage, SearchProgress
 from rag_assets.search.scoring import best_cosine, order_scores

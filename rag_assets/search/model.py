@@ -26,9 +26,8 @@ from pydantic import (
 from rag_assets.common.errors import InvalidRequest, RerankFault
 from rag_assets.common.principals import GUESTS, build_principals
 from rag_assets.common.times import parse_boundary
-from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.location import Location
-from rag_assets.ingest.parsing.language_names import PATTERN, language_named
+from rag_assets.ingest.chunking.model import BlockPlace, Location
+from rag_assets.ingest.parsing.languages import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from itertools import pairwise
 from typing import Literal
 
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.search.words import MONTHS
 
 # Numbers.

@@ -19,7 +19,7 @@ SUSPECT = re.compile(
 """Words without which a module has none of these: parsing all of them takes ten seconds."""
 USES_RANDOM = {
     "rag_assets/models/transport/retries.py",
-    "rag_assets/local_stack/net.py",
+    "rag_assets/runtime/net.py",
     "rag_assets/search/scoring.py",
 }
 """Pauses between attempts, free ports and samples: nothing that must not be guessed."""

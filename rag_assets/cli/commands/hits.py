@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_assets.cli.commands.output import say
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.search.model import Hit
 
 _COMMIT = 10

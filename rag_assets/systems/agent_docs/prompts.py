@@ -17,7 +17,7 @@ from rag_assets.common.errors import DocumentRejected, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
-from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.search.contexts import as_source, neutralised
 from rag_assets.storage.index.common_words import COMMON_WORDS

@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.api.guideline_responses import RuleKind
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.ingest.chunking.location import Location, location_fields
+from rag_assets.ingest.chunking.model import Location, location_fields
 from rag_assets.ingest.parsing.media_types import MARKDOWN
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.globs import compile_globs

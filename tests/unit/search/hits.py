@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assets.ingest.chunking.block_places import BlockPlace
+from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.search.hits import hit_of as made
 from rag_assets.search.model import Hit
 from rag_assets.search.progress import Passage

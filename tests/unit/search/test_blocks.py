@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_assets.ingest.chunking.block_places import BlockPlace
+from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.search.answerer import supported_answer
 from rag_assets.search.gathering import collapse, group_enclosed
 from rag_assets.search.hits import choose_block, excerpt_of_block, is_clear, parts_of, url_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.chunking.block_places import BlockPlace
+from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.search.answerer import CitedHit, citation_of, compare_meanings, list_cited_hits

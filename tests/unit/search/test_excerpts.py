@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.search.hits import _find_best_range, excerpt
 from rag_assets.search.model import Hit
 
