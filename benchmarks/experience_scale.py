@@ -29,8 +29,8 @@ from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.commands.session import Session
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Caller
 from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.systems.experience.model import (
     CheckpointDraft,

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.retrieval.prompts import NOT_ANSWERED
-from rag_assets.retrieval.sentences import pieces_of
+from rag_assets.search.answerer import NOT_ANSWERED
+from rag_assets.search.sentences import pieces_of
 
 _PASSAGE = re.compile(r"^--- Passage \[(\d+)\] \S+ \(source: .*\) ---$", re.MULTILINE)
 _QUESTION = "\n\nQuestion: "

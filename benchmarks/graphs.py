@@ -29,6 +29,7 @@ from typing import Any, get_args
 import numpy as np
 from elasticsearch import ApiError, Elasticsearch
 from elasticsearch.helpers import pack_dense_vector
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 
 from benchmarks.clustered import PASSAGES, Clusters, Vectors
 from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, memory_of, save, tree_cpu
@@ -37,6 +38,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.retrieval.steps.recall import candidate_count
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.search.recall import candidate_count
 from rag_assets.storage.index.elasticsearch.hits import upsert_action
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.elasticsearch.requests import bulk

@@ -36,8 +36,8 @@ from rag_assets.common.formatting import counted
 from rag_assets.quality.intervals import difference_of, mean_of
 from rag_assets.quality.judgements import JudgedQuestion, passage_hash
 from rag_assets.quality.measures import DEPTH, MEASURES, judged_share, values_of
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
 
 WORK = PROJECT / ".local" / "benchmark-quality"
 MODES: Mapping[str, Mapping[str, Any]] = {

@@ -27,7 +27,7 @@ from benchmarks.measure import machine, save
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.retrieval.calibration import QUESTIONS, SAMPLES, floor_of, floor_of_question
+from rag_assets.search.scoring import QUESTIONS, SAMPLES, floor_of, floor_of_question
 
 HERE = Path(__file__).resolve().parent
 EXPERIENCE = HERE.parent / "examples" / "experience"

@@ -28,8 +28,8 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.cli.commands.sync import sync_tenant
 from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.tenants.file import TenantsFile
 from tests.back_ends import BackEnd

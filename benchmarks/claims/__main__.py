@@ -21,7 +21,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from benchmarks.measure import save
-from rag_assets.retrieval.citations import Verdict, verify_citations
+from rag_assets.search.citations import Verdict, verify_citations
 
 CLAIMS: Final = Path(__file__).with_name("claims.yaml")
 TRUE: Final = ("supported", "paraphrased")

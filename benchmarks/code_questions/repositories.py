@@ -25,8 +25,8 @@ from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Pl
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 
 SETS: Final = Path(__file__).with_name("sets")

@@ -55,8 +55,8 @@ from benchmarks.measure import PROJECT, RESULTS, WORK, load, machine, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.retrieval.search_progress import Ranking, RankingKind
-from rag_assets.retrieval.weighing import fused
+from rag_assets.search.fusion import fuse_rankings
+from rag_assets.search.progress import Ranking, RankingKind
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
 from rag_assets.storage.index.query_words import words_of
@@ -246,7 +246,9 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
                     requests = [RankingRequest(by[kind], FETCHED) for kind in kinds]
                     found = await searcher.rankings(index_name, owner, requests)
                     terms = len(words_of(question).terms) if is_english(question) else 0
-                    fused([Ranking(k, f, terms=terms) for k, f in zip(kinds, found, strict=True)])
+                    fuse_rankings(
+                        [Ranking(k, f, terms=terms) for k, f in zip(kinds, found, strict=True)]
+                    )
                     spent[mode].append((time.perf_counter() - began) * 1_000)
             await searcher.close()
             return {mode: round(median(of_mode), 1) for mode, of_mode in spent.items()}

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from benchmarks.fusion.lists import ListedSet
 from rag_assets.models.embedding.coverage import UNREAD
-from rag_assets.retrieval.search_progress import Ranking, RankingKind
-from rag_assets.retrieval.weighing import fused
+from rag_assets.search.fusion import fuse_rankings
+from rag_assets.search.progress import Ranking, RankingKind
 from rag_assets.storage.index.model import Candidate
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -86,7 +86,7 @@ def product(found: Candidates) -> Array:
         rankings = [_ranking("words", listed.words[at], columns["words"], listed, at)]
         if listed.unread[at] < UNREAD:
             rankings.append(_ranking("vector", listed.vectors[at], columns["vector"], listed, at))
-        for column, score in fused(rankings).items():
+        for column, score in fuse_rankings(rankings).items():
             scores[at, int(column)] = score
     return scores
 

@@ -22,7 +22,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from benchmarks.serving.load import LoadOptions, Timed, parser
 from benchmarks.serving.questions import Drawn, read
-from rag_assets.retrieval.steps.recall import candidate_count
+from rag_assets.search.recall import candidate_count
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 

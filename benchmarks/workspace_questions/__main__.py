@@ -34,10 +34,10 @@ from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.quality.intervals import difference_of
 from rag_assets.quality.measures import DEPTH
-from rag_assets.retrieval.answers import AnswerResult
-from rag_assets.retrieval.blocks import parts_of
-from rag_assets.retrieval.citing import CitedHit, citation_of, nearness
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.answerer import CitedHit, citation_of, compare_meanings
+from rag_assets.search.answers import AnswerResult
+from rag_assets.search.hits import parts_of
+from rag_assets.search.model import Hit
 from rag_assets.tenants.modes import SearchMode
 
 WORK: Final = PROJECT / ".local" / "benchmark-workspace"
@@ -191,7 +191,7 @@ def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | No
     """
     parts = parts_of(hit.text, question.question, hit.blocks, offset=hit.start)
     cited = CitedHit(hit, question.question, parts)
-    near = {} if model is None else asyncio.run(nearness([cited], model))
+    near = {} if model is None else asyncio.run(compare_meanings([cited], model))
     return holds_answer(question, citation_of(cited, near.get(hit.number)))
 
 

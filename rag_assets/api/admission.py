@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 from rag_assets.api.fair_queue import FairQueue
 from rag_assets.api.shares import Turns
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.retrieval.patience import NO_LIMITS
+from rag_assets.search.progress import NO_LIMITS
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
-    from rag_assets.retrieval import AsyncRetriever
-    from rag_assets.retrieval.access import AccessPolicy
-    from rag_assets.retrieval.journal import SearchJournal
-    from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-    from rag_assets.retrieval.patience import Patience
+    from rag_assets.search import AsyncRetriever
+    from rag_assets.search.access import AccessPolicy
+    from rag_assets.search.journal import SearchJournal
+    from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+    from rag_assets.search.progress import Patience
     from rag_assets.storage.catalog.database import TenantRef
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")

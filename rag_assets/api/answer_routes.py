@@ -9,7 +9,7 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
 from rag_assets.api.model import QueryRequest
 from rag_assets.api.problems import documented
-from rag_assets.retrieval.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+from rag_assets.search.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
 
 _PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
 

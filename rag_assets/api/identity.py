@@ -8,7 +8,7 @@ from typing import get_args
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.principals import WRITER
-from rag_assets.retrieval.model import Caller, Role
+from rag_assets.search.model import Caller, Role
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 

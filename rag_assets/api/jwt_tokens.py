@@ -17,10 +17,10 @@ from rag_assets.api.identity import ROLES, Identity, Unauthenticated
 from rag_assets.api.jwt_keys import Keys
 from rag_assets.api.settings import JwtSettings
 from rag_assets.common.principals import RESERVED
-from rag_assets.retrieval.model import MAX_PRINCIPALS
+from rag_assets.search.model import MAX_PRINCIPALS
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.model import Role
+    from rag_assets.search.model import Role
 
 GROUP = "group:"
 """Prefix of group names, which distinguishes them from subjects."""

@@ -14,7 +14,7 @@ from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.api.status import tenant_status
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.common.principals import WRITER
-from rag_assets.retrieval.model import SearchAnswer
+from rag_assets.search.model import SearchAnswer
 from rag_assets.storage.catalog.documents.readable import ReadableDocument
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)

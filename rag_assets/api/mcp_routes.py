@@ -27,9 +27,9 @@ from rag_assets.mcp.messages import rejection
 from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import NO_LIMITS, Patience
-from rag_assets.retrieval.roles import require_asker
+from rag_assets.search.access import require_asker
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.storage.catalog.catalog import Catalog
 
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.identity import Identity
-from rag_assets.retrieval.model import Question, SearchRequest
+from rag_assets.search.model import Question, SearchRequest
 
 TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 

@@ -11,8 +11,8 @@ from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
 from rag_assets.ingest.sources.record_bodies import FileBody, find_block
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant

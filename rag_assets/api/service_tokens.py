@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import RESERVED
-from rag_assets.retrieval.model import Role
+from rag_assets.search.model import Role
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
 from rag_assets.storage.catalog.catalog import Catalog

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.model import Caller, Role
+    from rag_assets.search.model import Caller, Role
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ProviderArgument: TypeAlias = Annotated[
@@ -39,6 +39,6 @@ PrincipalsArgument: TypeAlias = Annotated[
 
 def caller_of(principals: list[str] | None, role: Role | None) -> Caller:
     """Return the caller that `--as` and `--role` name."""
-    from rag_assets.retrieval.model import Caller
+    from rag_assets.search.model import Caller
 
     return Caller.acting(principals or (), role)

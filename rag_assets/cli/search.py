@@ -17,7 +17,7 @@ app = typer.Typer()
 def search(tenant: TenantArgument, fields: dict[str, Any], json: Json = False) -> None:
     """Search a tenant's documents."""
     from rag_assets.cli.commands.search import search as run
-    from rag_assets.retrieval.model import SearchRequest
+    from rag_assets.search.model import SearchRequest
 
     run(tenant, SearchRequest.of(**fields), as_json=json)
 
@@ -34,7 +34,7 @@ def answer(
 ) -> None:
     """Answer a question with a tenant's chat model, with citations."""
     from rag_assets.cli.commands.answer import answer as run
-    from rag_assets.retrieval.answers import AnswerRequest
+    from rag_assets.search.answers import AnswerRequest
 
     run(tenant, AnswerRequest.of(**fields, max_tokens=max_tokens), as_json=json)
 

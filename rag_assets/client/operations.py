@@ -37,8 +37,8 @@ from rag_assets.api.responses import (
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import Call, FormFile, Pages
 from rag_assets.client.errors import refusal
-from rag_assets.retrieval.answers import AnswerResult
-from rag_assets.retrieval.model import Question, SearchAnswer
+from rag_assets.search.answers import AnswerResult
+from rag_assets.search.model import Question, SearchAnswer
 
 MetadataValue: TypeAlias = bool | int | float | str | list[str]
 

@@ -14,10 +14,10 @@ from anyio.to_thread import run_sync
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.contexts import as_results, neutralised
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import Patience
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.contexts import as_results, neutralised
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.progress import Patience
 
 _SECONDS = 30.0
 _MAX_DOCUMENTS = 1_000

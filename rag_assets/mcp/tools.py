@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from rag_assets.mcp.knowledge import Knowledge
-from rag_assets.retrieval.model import LARGEST_TOP_K, MAX_QUERY, Role
+from rag_assets.search.model import LARGEST_TOP_K, MAX_QUERY, Role
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
 

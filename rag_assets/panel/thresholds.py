@@ -22,7 +22,7 @@ from rag_assets.quality.thresholds import (
     stored_tasks,
     suggested,
 )
-from rag_assets.retrieval.calibration import QUESTIONS
+from rag_assets.search.scoring import QUESTIONS
 
 _DONE = {
     "set": "The threshold is set. It counts from the next search on.",

@@ -12,10 +12,10 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.question_vectors import KeptVectors
-from rag_assets.retrieval.access import ScopedDocument
-from rag_assets.retrieval.budget import limit_to_passages
-from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.retrieval.search import AsyncRetriever
+from rag_assets.search.access import ScopedDocument
+from rag_assets.search.hits import limit_to_passages
+from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
+from rag_assets.search.retriever import AsyncRetriever
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 

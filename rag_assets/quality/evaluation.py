@@ -17,7 +17,7 @@ from rag_assets.quality.intervals import Difference, Estimate, difference_of, me
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import DEPTH, MEASURES, Values, judged_share, values_of
 from rag_assets.quality.store import Documents, documents_of, limited, stored_questions
-from rag_assets.retrieval.model import MAX_TOP_K, Hit
+from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 
 _DOCUMENT_DEPTH = 50

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.retrieval.model import MAX_QUERY
+from rag_assets.search.model import MAX_QUERY
 
 MAX_NAME = 8_000
 MAX_GRADE = 100

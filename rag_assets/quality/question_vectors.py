@@ -20,7 +20,7 @@ from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.models.prices import split_embedder_id
-from rag_assets.retrieval.question_vectors import Vector
+from rag_assets.search.tenant_models import Vector
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

@@ -13,8 +13,8 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.asking import Asker, Manner
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import documents_of, limited, stored_questions
-from rag_assets.retrieval.calibration import QUESTIONS
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.model import Hit
+from rag_assets.search.scoring import QUESTIONS
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.tenants.model import Tenant

@@ -167,7 +167,7 @@ def test_preferred_paths_rank_higher_and_open_nothing(shared: Installation) -> N
 
 
 def test_no_near_hit_needs_clarification(shared: Installation) -> None:
-    from rag_assets.retrieval.model import SearchRequest
+    from rag_assets.search.model import SearchRequest
 
     answer = shared.retriever.search("harbour", SearchRequest(query="tide", min_score=0.99))
     assert (answer.hits, answer.needs_clarification) == ((), True)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from rag_assets.resources.stores import close_all
-from rag_assets.retrieval.model import SearchAnswer
+from rag_assets.search.model import SearchAnswer
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.model import Hit
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation

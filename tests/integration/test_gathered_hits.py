@@ -9,9 +9,9 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.gathering import MOST_PARTS
-from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.gathering import MOST_PARTS
+from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

@@ -21,8 +21,8 @@ from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll
 from rag_assets.pipeline.generations import active_builds
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.builds.search_state import SearchState, SearchStateReader
 from rag_assets.storage.catalog.tables import generations
 from tests.driving import Driver

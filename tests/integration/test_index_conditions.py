@@ -17,6 +17,7 @@ from typing import Any
 import jwt
 import pytest
 from elasticsearch import Elasticsearch
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from starlette.testclient import TestClient
 
 from rag_assets.api.backend import Backend
@@ -25,6 +26,8 @@ from rag_assets.pipeline.drift import inspect_index
 from rag_assets.retrieval import AsyncRetriever, Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.search import AsyncRetriever, Retriever
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation, new_installation

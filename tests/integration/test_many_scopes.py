@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.retrieval import access
-from rag_assets.retrieval.steps import recall
+from rag_assets.search import access, recall
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -50,7 +49,7 @@ def test_the_same_is_found_with_and_without_a_filter(
 ) -> None:
     filtered = found(shared, principal, mode)
     assert len(filtered) == (0 if principal == "nobody" else 10)
-    monkeypatch.setattr("rag_assets.retrieval.build_search.MANY_SCOPES", 0)
+    monkeypatch.setattr("rag_assets.search.plan.MANY_SCOPES", 0)
     unfiltered = found(shared, principal, mode)
     assert access.MANY_SCOPES > SCOPES > recall._UNFILTERED
     scopes = {uri.partition("/")[0] for uri in unfiltered}

@@ -19,7 +19,7 @@ from rag_assets.quality.guard import judge_build
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.proposals import proposed
 from rag_assets.quality.store import store_questions, stored_questions
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.records.model import PushedRecord

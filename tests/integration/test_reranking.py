@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
+from rag_assets.runtime.liveness import wait_for
 from werkzeug import Request, Response
 
 from rag_assets.billing.key_ring import KeyRing
@@ -20,6 +21,8 @@ from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.runtime.liveness import wait_for
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 from tests.driving import Driver

@@ -14,9 +14,9 @@ from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.question_vectors import QuestionVectors
+from rag_assets.search import Retriever
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.tenant_models import QuestionVectors
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.events import EventTable, NewEvent
 from tests.back_ends import EACH_BACK_END

@@ -13,9 +13,8 @@ from anyio import to_thread
 from elasticsearch import Elasticsearch
 
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchRequest
-from rag_assets.retrieval.steps import plan
+from rag_assets.search import Retriever, plan
+from rag_assets.search.model import SearchRequest
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode

@@ -15,7 +15,7 @@ from psycopg import sql
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.pipeline.retention import prune
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.journal.events import NewEvent
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -18,8 +18,8 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs
 from rag_assets.resources.stores import close_all
 from rag_assets.resources.workbench import Workbench
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchRequest
 from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.tenants.file import TenantsFile
 from tests.databases import create_database, drop_database

@@ -22,8 +22,8 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.retrieval import Retriever, completeness
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search import Retriever, services
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.sensors.drift import drift_offenders_sensor, lost_entries_sensor
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.tables import catalog_marks
@@ -350,14 +350,14 @@ def test_searches_count_a_build_once_in_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted = 0
-    count = completeness.BuildCompleteness._lacks
+    count = services.BuildCompleteness._lacks
 
     async def counting(self: Any, *build: Any) -> bool | None:
         nonlocal counted
         counted += 1
         return await count(self, *build)
 
-    monkeypatch.setattr(completeness.BuildCompleteness, "_lacks", counting)
+    monkeypatch.setattr(services.BuildCompleteness, "_lacks", counting)
     session = shared_installation.session()
     retriever = Retriever(session.catalog, session.store, session.embedders)
     request = SearchRequest.of(query=QUESTION, mode="text")

@@ -12,9 +12,9 @@ from elasticsearch import Elasticsearch
 
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.hashing import key_of, keyed_digest
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Hit, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit, SearchRequest
 from rag_assets.storage.index.model import Owner, entry_id
 from tests.installation import FAST, Installation
 

@@ -20,7 +20,7 @@ SUSPECT = re.compile(
 USES_RANDOM = {
     "rag_assets/models/transport/retries.py",
     "rag_assets/runtime/net.py",
-    "rag_assets/retrieval/steps/score.py",
+    "rag_assets/search/scoring.py",
 }
 """Pauses between attempts, free ports and samples: nothing that must not be guessed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
 from tests.records import put_record

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.access import FlatScopes, ScopedDocument
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress
-from rag_assets.retrieval.steps.plan import StepLists
-from rag_assets.retrieval.steps.protocol import SearchServices, StepFactory
+from rag_assets.search import Retriever
+from rag_assets.search.access import DocumentReader, FlatScopes, ScopedDocument
+from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
+from rag_assets.search.plan import StepLists
+from rag_assets.search.progress import Ranking, SearchProgress
+from rag_assets.search.services import SearchServices, StepFactory
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.index.model import Candidate, Owner
 from tests.installation import FAST, Installation

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder
 from tests.driving import Driver
@@ -99,7 +99,7 @@ def test_no_word_of_an_unreadable_document_changes_an_answer(
     monkeypatch: pytest.MonkeyPatch,
     many_scopes: int,
 ) -> None:
-    monkeypatch.setattr("rag_assets.retrieval.build_search.MANY_SCOPES", many_scopes)
+    monkeypatch.setattr("rag_assets.search.plan.MANY_SCOPES", many_scopes)
     tenant = f"scoped-{many_scopes}"
     folder = shared_installation.add_tenant(tenant, **FAST)
     write_oracle(folder)

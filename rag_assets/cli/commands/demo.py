@@ -16,9 +16,9 @@ from rag_assets.cli.commands.session import TEMPLATES, Session, with_session
 from rag_assets.cli.commands.sync import sync_tenant
 from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.common.formatting import counted
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.hits import excerpt
+from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile, written_path
 
 TENANT = "demo"

@@ -11,9 +11,9 @@ from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 
 
 @with_reading_session

@@ -10,8 +10,8 @@ from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchAnswer, SearchRequest
 
 
 @with_reading_session

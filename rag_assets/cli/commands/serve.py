@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rag_assets.cli.commands.output import progress
 from rag_assets.cli.commands.session import Session, with_serving_session
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.retrieval.model import Role
+from rag_assets.search.model import Role
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from rag_assets.models.embedding.coverage import Reading
-from rag_assets.retrieval.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
+from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.identifiers import analysis_of, build_forms, lexical_terms
 from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.agent_docs.stores import DocChunk, SearchResult

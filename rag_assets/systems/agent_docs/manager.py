@@ -17,7 +17,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, InputRejected
 from rag_assets.models.embedding.coverage import assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Purpose
-from rag_assets.retrieval.contexts import results_text
+from rag_assets.search.contexts import results_text
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside

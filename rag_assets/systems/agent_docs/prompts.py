@@ -19,7 +19,7 @@ from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
 from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.retrieval.contexts import as_source, neutralised
+from rag_assets.search.contexts import as_source, neutralised
 from rag_assets.storage.index.common_words import COMMON_WORDS
 from rag_assets.systems.agent_docs.globs import MatchedFile, expand
 from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file

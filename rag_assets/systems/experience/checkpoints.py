@@ -16,7 +16,7 @@ from rag_assets.api.experience_responses import (
     CheckpointType,
     Project,
 )
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.systems.experience.entries import (
     OPERATOR,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import first_sentences
-from rag_assets.retrieval.confusables import escaped, folded
-from rag_assets.retrieval.contexts import neutralised
+from rag_assets.search.contexts import escaped, folded, neutralised
+from rag_assets.search.hits import first_sentences
 from rag_assets.systems.experience.ranking import has_mostly_failed
 
 MAX_PATTERNS = 3

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.retrieval.model import MAX_PATH, NUMBER
+from rag_assets.search.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
 
 ANY_AGENT = "any"

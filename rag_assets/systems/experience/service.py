@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.api.experience_responses import FeedbackCounts, Project
 from rag_assets.common.clock import Clock
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord

@@ -37,10 +37,10 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import without_passages
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import Patience
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.hits import without_passages
+from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
+from rag_assets.search.progress import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.rules import MAX_PATHS, find_files, read_rule_hits

@@ -28,8 +28,8 @@ from rag_assets.ingest.parsing.media_types import MARKDOWN
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tables import document_index, serving

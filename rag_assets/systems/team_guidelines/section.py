@@ -9,10 +9,11 @@ from types import MappingProxyType
 from rag_assets.api.guideline_responses import GuidelineChunk, RuleKind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.model import describe_location
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.budget import beginning_of, first_sentences
-from rag_assets.retrieval.contexts import as_source, neutralised
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.contexts import as_source, neutralised
+from rag_assets.search.hits import beginning_of, first_sentences
+from rag_assets.search.model import Hit
 
 HEADING = "## Team Guidelines"
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.accounts.usage import UsageRow, today
 from tests.installation import FAST
 from tests.integration.api.conftest import Api

@@ -20,7 +20,7 @@ from rag_assets.api.responses import Written
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.client import AsyncClient, Client, Filters, Question
 from rag_assets.client.errors import Forbidden, Invalid, NotFound, NotReached, Unauthenticated
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.journal.events import SEARCHES
 from tests.distributions import build_wheel
 from tests.integration.api.conftest import ISSUER, SECRET, Api, running

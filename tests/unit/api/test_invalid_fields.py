@@ -18,7 +18,7 @@ from rag_assets.api.responses import InvalidField
 from rag_assets.api.write_model import Reindex
 from rag_assets.common.invalid_values import PATTERNS
 from rag_assets.records.text_records import RecordBody
-from rag_assets.retrieval.model import PATTERN as LANGUAGE_PATTERN
+from rag_assets.search.model import PATTERN as LANGUAGE_PATTERN
 
 SENT = "AKIA-SENT"
 OF_PYTHON = re.compile(

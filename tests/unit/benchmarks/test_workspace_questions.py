@@ -10,8 +10,8 @@ from benchmarks.extractive_writer import Writer
 from benchmarks.workspace_questions.measures import by_half, holds_answer, is_found, ndcg
 from examples.workspace.data import Question, questions, rows
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.retrieval.prompts import NOT_ANSWERED, prompt
-from tests.unit.retrieval.hits import hit_of
+from rag_assets.search.answerer import NOT_ANSWERED, build_prompt
+from tests.unit.search.hits import hit_of
 
 [PAGE, *_] = (one for one in questions() if one.type == "page")
 [FILE, *_] = (one for one in questions() if one.type == "file")
@@ -64,10 +64,10 @@ def test_the_writer_takes_a_sentence_of_the_passages() -> None:
     hits = [hit_of("# Valves\n\nThe valve opens at noon. It is made of brass."), hit_of("Apples.")]
     asked = "When does it open?"
     writer = Writer(OnnxEmbedder())
-    text = prompt(asked, hits, "seal")
+    text = build_prompt(asked, hits, "seal")
     assert writer.answer(text) == f"The valve opens at noon. [{hits[0].number}]"
     writer.told[asked] = "of brass"
     assert writer.answer(text) == f"It is made of brass. [{hits[0].number}]"
     writer.told[asked] = "zeppelin"
     assert writer.answer(text) == NOT_ANSWERED
-    assert writer.answer(prompt("anything?", [], "seal")) == NOT_ANSWERED
+    assert writer.answer(build_prompt("anything?", [], "seal")) == NOT_ANSWERED

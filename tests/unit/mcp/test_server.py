@@ -14,8 +14,8 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 CONTEXT = MessageContext("port", Caller(principals=("ada",)))
 

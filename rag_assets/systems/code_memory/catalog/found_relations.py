@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from rag_assets.retrieval.access import ScopedDocument
+from rag_assets.search.access import ScopedDocument
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Final
 
-from rag_assets.retrieval.model import Clarification
+from rag_assets.search.model import Clarification
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.view import View
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from anyio.to_thread import run_sync
 
-from rag_assets.retrieval.model import SearchAnswer
-from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.search.model import SearchAnswer
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices
 from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
 from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
 from rag_assets.systems.code_memory.retrieval.clarification import clarification_of

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rag_assets.common.formatting import counted
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
-from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.roles import require_asker
+from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
-from rag_assets.retrieval.model import MAX_QUERY, Caller
+from rag_assets.search.model import MAX_QUERY, Caller
 from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.panel import documents, models, plain_text
 from rag_assets.systems.team_guidelines.panel.room import open_room

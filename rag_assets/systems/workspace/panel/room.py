@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from rag_assets.panel.frame import Visit
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.errors import PROFILE, NoWorkspace
 

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import delete, func, select
 
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.tables import edges
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs

@@ -13,8 +13,8 @@ import pygit2
 import pytest
 
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.code_index import differences, index_of
 from tests.driving import Driver

@@ -13,9 +13,9 @@ import pytest
 from rag_assets.common.tokens import count_text
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog

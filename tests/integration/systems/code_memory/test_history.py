@@ -7,8 +7,8 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.history import read_history
 from rag_assets.systems.code_memory.sources.repositories.repository import Repository

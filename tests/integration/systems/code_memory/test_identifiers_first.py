@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchRequest
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

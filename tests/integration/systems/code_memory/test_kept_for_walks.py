@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from tests.driving import Driver
 from tests.installation import FAST, Installation

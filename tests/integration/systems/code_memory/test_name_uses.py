@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from rag_assets.pipeline.erasure import purge
 from rag_assets.pipeline.removal import purge_tenant
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.tables import name_uses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.search.model import SearchAnswer, SearchRequest
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Readable
 from tests.driving import Driver

@@ -13,8 +13,8 @@ from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.tokens import count_text
 from rag_assets.models.chat import find_context_window
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
@@ -154,9 +154,7 @@ def test_hits_are_kept_to_the_share_of_the_models_window_with_whole_chains(
     assert sum(sizes) < 0.4 * (find_context_window("gpt-4") or 0)
     for left_out in range(1, len(sizes)):
         window = int(sum(sizes[:-left_out]) / 0.4) + 1
-        monkeypatch.setattr(
-            "rag_assets.retrieval.resolved_search.find_context_window", {"gpt-4": window}.get
-        )
+        monkeypatch.setattr("rag_assets.search.progress.find_context_window", {"gpt-4": window}.get)
         narrow = asked(retriever, question, model="gpt-4")
         assert narrow.debug is not None
         assert sum(count_text(hit.text) for hit in narrow.hits) <= 0.4 * window

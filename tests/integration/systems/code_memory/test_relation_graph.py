@@ -11,8 +11,8 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Delete, Update, delete, func, select, update
 
-from rag_assets.retrieval.access import ScopedDocument
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import ScopedDocument
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import document_index, documents

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -16,7 +16,7 @@ from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from tests.databases import as_service
 from tests.driving import Driver

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.index.model import Owner
 from rag_assets.systems.code_memory import rules
 from rag_assets.systems.code_memory.answers import CodeAnswers

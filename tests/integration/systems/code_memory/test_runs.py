@@ -21,7 +21,7 @@ from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import InvalidRequest, UnknownRun
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.removals import seal_tombstones

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
 from tests.driving import Driver
 from tests.installation import FAST, Installation

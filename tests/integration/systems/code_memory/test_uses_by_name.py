@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import delete, func, select
 
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.tables import name_uses

@@ -21,7 +21,7 @@ from rag_assets.client import AsyncClient, Client
 from rag_assets.client.errors import Conflict, Forbidden, Invalid, NotFound
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from tests.databases import as_service
 from tests.integration.api.conftest import running

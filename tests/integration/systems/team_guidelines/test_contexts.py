@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.calibration import QUESTIONS
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
+from rag_assets.search.scoring import QUESTIONS
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 from rag_assets.storage.index.elasticsearch import mapping

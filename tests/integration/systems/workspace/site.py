@@ -19,7 +19,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.panel.application import build_panel
 from rag_assets.panel.settings import PanelSettings
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from tests.databases import as_service
 from tests.driving import Driver

@@ -17,7 +17,7 @@ from schemathesis.schemas import APIOperation
 
 from rag_assets.api.backend import Backend
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from tests.installation import Installation
 from tests.integration.api.conftest import running

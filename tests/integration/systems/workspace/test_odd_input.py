@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.retrieval.model import MAX_PAGES
+from rag_assets.search.model import MAX_PAGES
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import LINES, Site, workspace
 from tests.integration.systems.workspace.test_secrets import SECRETS

@@ -20,7 +20,7 @@ from rag_assets.common.errors import NoVectorBackend
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService

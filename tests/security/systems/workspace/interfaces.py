@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.client import Client, Filters, Question
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.catalog.journal.events import SEARCHES
 from tests.installation import Installation
 from tests.integration.systems.workspace.marked_tree import Person, Workspace

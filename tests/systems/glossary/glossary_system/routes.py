@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from glossary_system.tables import record_lookup
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search.model import SearchRequest
 
 router = APIRouter(prefix="/rag/glossary", tags=["glossary"], route_class=Guarded)
 

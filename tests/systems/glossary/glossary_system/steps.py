@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices
 
 
 class ExactTerm:

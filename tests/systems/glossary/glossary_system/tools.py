@@ -9,7 +9,7 @@ from pydantic import Field
 from rag_assets.mcp.knowledge import Knowledge, current_message
 from rag_assets.mcp.prompts import Prompt, PromptFunction
 from rag_assets.mcp.tools import Tool, ToolFunction
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.search.model import SearchRequest
 
 
 def _define(knowledge: Knowledge) -> ToolFunction:

@@ -20,7 +20,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.retrieval.question_vectors import QuestionVectors, Vector
+from rag_assets.search.tenant_models import QuestionVectors, Vector
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.model import Tenant

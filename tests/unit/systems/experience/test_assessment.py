@@ -13,7 +13,7 @@ from rag_assets.billing.chat_models import TenantChat
 from rag_assets.common.errors import ChatUnavailable
 from rag_assets.models.chat import Completion
 from rag_assets.models.config import ChatModelConfig
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.assessment import Assessor, parse_grades
 from rag_assets.systems.experience.model import FailureQuestion, TaskQuestion

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import uri_of
-from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Hit
+from rag_assets.search.contexts import neutralised
+from rag_assets.search.model import Hit
 from rag_assets.systems.team_guidelines.section import (
     HEADING,
     render_passages,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.recall import candidate_count, entry_filter_of
+from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
 from rag_assets.systems.code_memory.retrieval.flow import Flow, Reached
 from rag_assets.systems.code_memory.retrieval.nodes import Node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from rag_assets.retrieval.access import FlatScopes
-from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.services import SearchServices
 from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
 from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment

@@ -10,9 +10,9 @@ from itertools import islice
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
-from rag_assets.retrieval.steps.recall import entry_filter_of
+from rag_assets.search.progress import Ranking, SearchProgress, Walked
+from rag_assets.search.recall import entry_filter_of
+from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.chunker import reads_code

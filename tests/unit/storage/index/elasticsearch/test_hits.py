@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assets.retrieval.duplicates import collapse
+from rag_assets.search.gathering import collapse
 from rag_assets.storage.index.elasticsearch.hits import candidate
 from rag_assets.storage.index.model import Owner, entry_id, entry_ids
 

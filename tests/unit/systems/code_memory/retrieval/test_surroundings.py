@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rag_assets.retrieval.access import FlatScopes
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.relevance import relevance

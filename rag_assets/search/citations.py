@@ -1,0 +1,421 @@
+"""Citations: which sentences of an answer are supported by the passages that they cite.
+
+Only a model could decide whether a passage truly entails a sentence. The checks here cost nothing,
+and no text can deceive them. They require that:
+
+- the citation exists;
+- the cited passage contains words of the sentence;
+- it contains every address, port, telephone number and card number of the sentence;
+- it contains the sentence's numbers, dates, units and names, in whatever form they are written;
+- no sentence of the passage contradicts the sentence.
+
+A sentence in another language than its passage shares no words with it. For such a sentence only
+numbers and names are compared, and the rest is unchecked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal, Protocol
+
+from rag_assets.ingest.parsing.languages import language_of_text
+from rag_assets.search.contradictions import find_contradictions
+from rag_assets.search.figures import Figures, claimed_figures
+from rag_assets.search.names import NamedWords, missing_full_names, missing_names
+from rag_assets.search.sentences import (
+    Addresses,
+    Digits,
+    Piece,
+    blank_markers,
+    cited_numbers,
+    list_sign,
+    only_known_markers,
+    pieces_of,
+)
+from rag_assets.search.words import content_words
+from rag_assets.storage.index.identifiers import analysis_of
+
+Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
+
+_MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
+_HEADING = re.compile(r"#{1,6}\s")
+_OPEN_LINK = re.compile(r"[\[\]<]")
+_LEAST_SHARED = 0.2
+"""Minimum share of a sentence's words that the cited passages must contain."""
+_LEAST_OF_ONE = 0.5
+"""The same minimum for a sentence that shares only a single word."""
+_SHARED_IN_ONE_LANGUAGE = 0.5
+"""Share of common words above which a sentence counts as written in its passage's language."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
+_MAX_PASSES = 8
+UNSUPPORTED_MARK: Final = "[unsupported]"
+"""Text that replaces the citations of a claim with figures that no cited passage has."""
+
+
+class Cited(Protocol):
+    """A passage that can be cited; see Hit."""
+
+    @property
+    def number(self) -> int:
+        """Return the number by which the passage is cited."""
+
+    @property
+    def text(self) -> str:
+        """Return the passage's text."""
+
+    @property
+    def title(self) -> str | None:
+        """Return the title of the passage's document."""
+
+    @property
+    def heading_path(self) -> tuple[str, ...]:
+        """Return the headings above the passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of an answer.
+
+    Attributes:
+        start, end: character offsets in the answer, half open; the markers after the sentence
+            are included.
+        cites: numbers of the passages that it cites.
+        shared: share of its words that those passages contain, 0 to 1.
+        verdict: the result of the checks. "uncited": it cites nothing. "unknown": it cites only
+            numbers that do not exist. "unsupported": the cited passages have too few of its words,
+            lack its addresses or figures, or contradict it. "unchecked": it is in another language
+            than those passages, which have its figures and names. "no claim": it is a heading, a
+            question or the introduction of a list, and contains no link.
+        missing: its numbers, dates, units and names that those passages do not have, and its
+            words that they contradict; empty if the sentence has any other fault.
+    """
+
+    start: int
+    end: int
+    text: str
+    cites: tuple[int, ...]
+    shared: float
+    verdict: Verdict
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CitationReport:
+    """The verdicts on an answer.
+
+    Attributes:
+        sentences: the sentences, in order.
+        unknown: cited numbers that do not exist.
+    """
+
+    sentences: tuple[Sentence, ...]
+    unknown: tuple[int, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Return whether every claim is supported or unchecked, and all cited numbers exist."""
+        allowed = {"supported", "unchecked", "no claim"}
+        return not self.unknown and all(s.verdict in allowed for s in self.sentences)
+
+
+def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
+    """Check each sentence of an answer with [n] markers against the passages.
+
+    A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
+    of a line belongs to the following sentence.
+
+    Args:
+        answer: a model's text.
+        hits: the passages, each with its citation number.
+    """
+    return _check_sentences(answer, _evidence_of(hits))
+
+
+def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
+    """Return the answer without unsupported claims and without markers of unknown passages.
+
+    Text that makes no claim stays if it shares words with a passage and adds no address. Text that
+    stays is not changed, except that its markers become `[1]` or `[1, 3]`. An answer without any
+    supported claim becomes empty.
+
+    Args:
+        answer: a model's text.
+        mark: whether a claim stays if its only fault is figures that its cited passages lack.
+            Its markers are then replaced with `[unsupported]`.
+    """
+    evidence = _evidence_of(hits)
+    # Only this project may write the mark: a model must not keep a claim by writing it.
+    answer = _MARK.sub("", answer)
+    if mark:
+        answer = _mark_unsupported(answer, evidence)
+    for _ in range(_MAX_PASSES):
+        enforced = _remove_unsupported(answer, evidence)
+        # What remains may parse differently than before, such as a fence that lost its other end.
+        if enforced == answer:
+            return enforced
+        answer = enforced
+    return ""
+
+
+def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+    everything = _merge_evidence(tuple(evidence.values()))
+    report = _check_sentences(answer, evidence)
+    kept = ("supported", "unchecked")
+    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
+        return ""
+    pieces = list(pieces_of(answer))
+    stays = [
+        sentence.verdict in kept
+        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
+        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, piece))
+        for sentence, piece in zip(report.sentences, pieces, strict=True)
+    ]
+    _drop_heads_without_rows(pieces, stays)
+    return "".join(_yield_kept_texts(answer, pieces, stays, evidence.keys())).strip()
+
+
+def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+    """Return an answer with a mark at each claim whose figures its cited passages lack."""
+    parts = []
+    for sentence in _check_sentences(answer, evidence).sentences:
+        text = answer[sentence.start : sentence.end]
+        if sentence.missing:
+            bare = only_known_markers(text, ()).rstrip()
+            end = re.search(r"(?:[.!?…。！？]+|\|)?\Z", bare)
+            at = end.start() if end else len(bare)
+            blank = text[len(text.rstrip()) :]
+            text = f"{bare[:at].rstrip()} {UNSUPPORTED_MARK}{bare[at:]}{blank}"
+        parts.append(text)
+    return "".join(parts)
+
+
+def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None:
+    rows = False
+    for at in reversed(range(len(pieces))):
+        role = pieces[at].role
+        if role == "head":
+            stays[at] = stays[at] and rows
+        rows = role == "row" and (rows or stays[at])
+
+
+def _yield_kept_texts(
+    answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
+) -> Iterator[str]:
+    """Yield the text of each kept piece, and the bullet or line break of removed pieces."""
+    sign = ""
+    ended = True
+    for piece, stay in zip(pieces, stays, strict=True):
+        text = answer[piece.start : piece.end]
+        if stay:
+            yield sign + only_known_markers(text, known)
+            sign, ended = "", text.endswith("\n")
+        elif text.endswith("\n"):
+            # Text from two separate lines must not become one sentence.
+            if not ended:
+                yield "\n"
+            sign, ended = "", True
+        elif not piece.start or answer[piece.start - 1] in "\r\n":
+            sign = list_sign(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """The words, addresses, figures and names that passages contain, as evidence for claims.
+
+    Attributes:
+        analyses: the text analyses by which the words of the passages were stemmed.
+    """
+
+    words: frozenset[str] = frozenset()
+    analyses: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    digits: Digits = field(default_factory=Digits)
+    figures: Figures = field(default_factory=Figures)
+    named: NamedWords = field(default_factory=lambda: NamedWords(""))
+
+    @property
+    def language(self) -> str | None:
+        """Return the language of the passages; None if uncertain."""
+        return _language(self.named.text)
+
+    @classmethod
+    def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
+        """Return one object with the evidence of all parts."""
+        return cls(
+            frozenset[str]().union(*(part.words for part in parts)),
+            frozenset[str]().union(*(part.analyses for part in parts)),
+            frozenset[str]().union(*(part.addresses for part in parts)),
+            Digits.merged([part.digits for part in parts]),
+            Figures.merged([part.figures for part in parts]),
+            NamedWords.merged([part.named for part in parts]),
+        )
+
+    def words_of(self, claim: str) -> frozenset[str]:
+        """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
+        forms = [_stems_of(claim, analysis) for analysis in sorted(self.analyses)]
+        return max(forms, key=self.share_of, default=frozenset())
+
+    def share_of(self, words: frozenset[str]) -> float:
+        """Return the share of the given words that the passages contain."""
+        return len(words & self.words) / max(1, len(words))
+
+    def concerns(self, text: str, piece: Piece) -> bool:
+        """Return whether a text that makes no claim fits the passages.
+
+        It must share words with the passages and add no address. A text without words passes unless
+        it opens a link. The head of a table may have other words.
+        """
+        words = self.words_of(text)
+        if not words:
+            # Rejects, for example, the first half of an image whose second half was removed.
+            return _OPEN_LINK.search(text) is None
+        return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
+
+    def knows(self, named: Addresses) -> bool:
+        """Return whether the passages contain every address, port, telephone and card number."""
+        known = named.links | named.names <= self.addresses
+        return known and self.digits.contain(named.numbers)
+
+
+def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
+    return {
+        hit.number: _read_evidence(
+            "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
+            getattr(hit, "uri", ""),
+        )
+        for hit in hits
+    }
+
+
+# An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
+@lru_cache(maxsize=64)
+def _read_evidence(text: str, context: str) -> _Evidence:
+    addresses = Addresses.of(text).known
+    named = NamedWords(text, context)
+    analysis = analysis_of(text, _language(text))
+    words = _stems_of(text, analysis)
+    return _Evidence(
+        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named
+    )
+
+
+@lru_cache(maxsize=32)
+def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
+    if len(passages) == 1:
+        return passages[0]
+    return _Evidence.merged(passages) if passages else _Evidence()
+
+
+def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
+    everything = _merge_evidence(tuple(evidence.values()))
+    language = _language(blank_markers(answer))
+    sentences = tuple(
+        _judge_sentence(answer, piece, evidence, everything, language)
+        for piece in pieces_of(answer)
+    )
+    unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
+    return CitationReport(sentences, tuple(sorted(unknown)))
+
+
+def _judge_sentence(
+    answer: str,
+    piece: Piece,
+    evidence: Mapping[int, _Evidence],
+    everything: _Evidence,
+    language: str | None,
+) -> Sentence:
+    text = answer[piece.start : piece.end]
+    cites = cited_numbers(text)
+    named = Addresses.of(text)
+    claim = blank_markers(text)
+    found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
+    claimed = found.words_of(claim)
+    shared = found.share_of(claimed)
+    verdict: Verdict
+    missing: tuple[str, ...] = ()
+    if not cites:
+        verdict = "uncited" if named.links or _is_claim(text, piece) else "no claim"
+    elif not any(n in evidence for n in cites):
+        verdict = "unknown"
+    else:
+        verdict = "unsupported"
+        language = _language(claim) or language
+        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
+        if found.knows(named) and (is_foreign or _is_alike(claimed, found)):
+            rule = _list_missing_across_languages if is_foreign else _list_missing
+            missing = tuple(rule(claim, piece, found, everything))
+            if not missing and not is_foreign and piece.role != "fence":
+                spoken = found.language or language or _guessed_language(found.named.text) or ""
+                texts = tuple(one.text for one in found.named.parts or (found.named,))
+                missing = tuple(find_contradictions(claim, texts, spoken))
+            if not missing:
+                verdict = "unchecked" if is_foreign else "supported"
+    return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+
+
+def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
+    """Return whether a claim shares enough words with the passages that it cites."""
+    shared = len(claimed & found.words)
+    # A single shared word may be chance in English. A true German claim may share only one, since
+    # its other words are parts of compounds.
+    is_chance = shared == 1 and found.language == "en"
+    return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
+
+
+def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
+    """Return whether a claim is in another language than the passages that it cites."""
+    scripts = NamedWords(claim).scripts
+    if scripts and found.named.scripts and not scripts & found.named.scripts:
+        return True
+    return language not in (None, found.language or language)
+
+
+def _list_missing(
+    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+) -> Iterator[str]:
+    """Yield the figures and names of a claim that the passages it cites do not have."""
+    yield from _list_missing_figures(claim, found)
+    if piece.role != "fence":
+        yield from missing_names(claim, found.named, everything.named)
+
+
+def _list_missing_across_languages(
+    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+) -> Iterator[str]:
+    """Yield a claim's figures and full names that passages in another language do not have."""
+    yield from _list_missing_figures(claim, found)
+    if piece.role != "fence":
+        yield from missing_full_names(claim, found.named)
+
+
+def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
+    for figure in claimed_figures(claim):
+        if not found.figures.contain(figure):
+            yield figure.written.strip()
+
+
+def _stems_of(text: str, analysis: str) -> frozenset[str]:
+    """Return the stems of a text's words; for scripts without spaces, pairs of characters."""
+    runs = (run[0] for run in _UNSPACED.finditer(text))
+    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    return content_words(text, analysis) | pairs
+
+
+@lru_cache(maxsize=64)
+def _guessed_language(text: str) -> str | None:
+    return language_of_text(text, is_guess=True)
+
+
+@lru_cache(maxsize=256)
+def _language(text: str) -> str | None:
+    return language_of_text(text)
+
+
+def _is_claim(text: str, piece: Piece) -> bool:
+    """Return whether a piece makes a claim, even a short one such as "No."."""
+    bare = text.strip()
+    introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
+    return piece.role != "head" and not introduces and any(map(str.isalnum, bare))

@@ -1,0 +1,274 @@
+"""Passages as text for a model, between markers that no passage can imitate."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from rag_assets.plugins.registry import installed_systems
+
+if TYPE_CHECKING:
+    from rag_assets.search.model import Hit
+
+_LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_RULES = frozenset(
+    "-_=~*\u00af\u02c9\u05be\u2010\u2011\u2012\u2013\u2014\u2015\u203e\u2043\u2212\u2e3a\u2e3b"
+    "\u30fb\u30fc"
+)
+_BOX_DRAWING = range(0x2500, 0x2580)
+# Characters that look blank although Unicode puts them in categories of visible characters.
+_BLANK = frozenset("\u115f\u1160\u2800")
+_MOST_REMEMBERED = 4_096
+
+# Characters that a model or a hasty reader takes for these ASCII characters. Unicode's data maps
+# them to no ASCII character, or to a different one.
+_ADDED: Mapping[str, str] = {
+    twin: sign
+    for sign, twins in {
+        "b": "\u0432\u03b2\u044c",
+        "e": "\u03b5\u0454",
+        "i": "\ua4f2",
+        "m": "\u043c\u03bc",
+        "n": "\u03b7\u043f",
+        "t": "\u0442\u03c4",
+        "x": "\u03c7",
+        "[": "\u3010\u3016\u3014\u3018\u301a\u27e6\u2045\u2772",
+        "]": "\u3011\u3017\u3015\u3019\u301b\u27e7\u2046\u2773",
+        "<": "\u2329\u276c\u2770\u27e8\u3008",
+        ">": "\u232a\u276d\u2771\u27e9\u3009",
+        "|": "\u01c0\u2223\u2758\u23d0\u2502\u2503\uffe8",
+        ":": "\ufe30",
+        "#": "\u266f",
+    }.items()
+    for twin in twins
+}
+_SPEAKER = r"(?:human|user|assistant|system|developer|question)"
+_TASK = r"(?:instructions?|response|input|output|task)"
+_TAGS = (
+    r"(?:contexts?|system(?:-prompt)?|user|assistant|human|developer|passages?|search-results?|inst"
+    r"|instructions?|question|function-(?:calls?|results?)|tool-(?:calls?|results?|responses?)"
+    r"|s|bos|eos|pad|unk|mask|sep|cls|(?:start|end|begin)-of-[a-z-]{1,24}|fim-[a-z]{1,12}"
+    r"|beginoftext|endoftext|eot|turn)"
+)
+# Patterns for folded text: lower case, without spaces, and with underscores as hyphens.
+_TOKEN = re.compile(
+    rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
+    |<[\w-]{{1,40}}+\|>
+    |</?{_TAGS}/?>
+    |<</?sys>>
+    |\[/?(?:inst|system-prompt|available-tools|tool-(?:calls|results|content))\]
+    """,
+    re.VERBOSE,
+)
+_LABEL = re.compile(
+    rf"(?:\A|(?<=\n))(?:[^\w\n:]*+{_SPEAKER}|[^\w\n:#]*+\#[^\w\n:]*+{_TASK})[^\w\n:]{{0,8}}+:"
+)
+NOTHING_FOUND = "No relevant documentation found for your query."
+# For folded text, which has no blanks. Possessive, so that no text is scanned twice.
+_BETWEEN = r"[^\w\[\]]*+"
+_SEAL = r"[0-9a-f]{0,64}+"
+_LINE = re.compile(r"[^\n]+")
+_WORD = re.compile(r"\w")
+_END_OF_SOURCE = re.compile(r"\)-{2,}")
+
+
+def folded(text: str) -> str:
+    """Return a text by its appearance, in linear time.
+
+    The result is in lower case. Compatibility forms and letters of other scripts are replaced by
+    the ASCII characters they look like. Blanks, accents and invisible characters are removed. Every
+    line end becomes a line feed, every dash a hyphen.
+    """
+    return text.translate({ord(character): _fold_character(character) for character in set(text)})
+
+
+def escaped(text: str, places: Iterable[int]) -> str:
+    """Return the text with a backslash before each of the given positions of its folded copy."""
+    wanted = sorted(set(places))
+    if not wanted:
+        return text
+    ends = list(accumulate(len(_fold_character(character)) for character in text))
+    # A character that is folded to several characters is escaped only once.
+    cuts = sorted({bisect_right(ends, place) for place in wanted})
+    return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _fold_character(character: str) -> str:
+    if character in _LINE_ENDS:
+        return "\n"
+    if _is_rule(character):
+        return "-"
+    compatible = unicodedata.normalize("NFKD", character)
+    whole = None if compatible.isascii() else _prototype(character)
+    # Unicode's data maps both the capital I and the small l to the same letter.
+    if whole is not None and whole != "l":
+        return whole
+    return _ADDED.get(character) or "".join(map(_lookalike_of, compatible))
+
+
+def _lookalike_of(character: str) -> str:
+    """Return, in lower case, what a compatibility form looks like; empty if it is invisible."""
+    if _is_rule(character):
+        return "-"
+    category = unicodedata.category(character)
+    # Marks, separators and the category "other": characters that join, direct, vary or tag text,
+    # and unassigned ones.
+    if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
+        return ""
+    found = _prototype(character)
+    if found is not None:
+        return found
+    small = unicodedata.normalize("NFKD", character.casefold())
+    seen = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
+    return "".join(_prototype(each) or each for each in seen)
+
+
+def _prototype(character: str) -> str | None:
+    """Return the lower-case ASCII letter, digit or symbol that a character looks like, or None."""
+    if character.isascii():
+        return character.casefold()
+    if character in _ADDED:
+        return _ADDED[character]
+    found = _prototypes().get(character)
+    if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
+        return "i"
+    return found or _small_capital(character)
+
+
+@lru_cache(maxsize=1)
+def _prototypes() -> Mapping[str, str]:
+    """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character.
+
+    They are Unicode's own data (UTS 39, confusables.txt), shipped by confusable-homoglyphs.
+    """
+    from confusable_homoglyphs.confusables import confusables_data
+
+    return {
+        character: other["c"].casefold()
+        for character, others in confusables_data.items()
+        for other in others
+        if len(character) == len(other["c"]) == 1
+        and other["c"].isascii()
+        and not character.isascii()
+        and not other["c"].isspace()
+    }
+
+
+def _small_capital(character: str) -> str | None:
+    """Return the letter of a small capital such as \u1d00: Unicode compares capitals only."""
+    _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
+    return letter.lower() if small and len(letter) == 1 else None
+
+
+def _is_rule(character: str) -> bool:
+    drawn = ord(character) in _BOX_DRAWING and character not in _ADDED
+    return drawn or character in _RULES
+
+
+def find_chat_markup(folded: str) -> Iterator[int]:
+    """Yield the positions in a folded text where an inserted character breaks up chat markup.
+
+    Each position lies inside the markup, because tokenizers recognize markup anywhere, even after a
+    backslash.
+    """
+    for found in _TOKEN.finditer(folded):
+        yield found.start() + 1
+    for found in _LABEL.finditer(folded):
+        yield found.end() - 1
+
+
+def _alike(word: str) -> str:
+    """Return a pattern for a word that also matches digits and symbols resembling its letters."""
+    return word.translate({ord("o"): "[o0]", ord("i"): "[i1l|]", ord("l"): "[l1i|]"})
+
+
+_RESULT = rf"(?:{_alike('result')}|{_alike('passage')}\[)\d"
+
+_ANYWHERE = re.compile(
+    rf"""\[{_BETWEEN}(?:(?:end|{_alike("begin")}|start){_BETWEEN}{_alike("context")}{_BETWEEN}{_SEAL}
+        |{_alike("context")}){_BETWEEN}\]
+    |\[{_BETWEEN}{_alike("orchestrator")}{_BETWEEN}{_alike("context")}
+    |(?<!-)-{{3,}}+{_RESULT}
+    """,
+    re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=1)
+def _marker_lines() -> re.Pattern[str]:
+    """Compile the pattern of lines that start a result or a section of a prompt."""
+    headings = [
+        _BETWEEN.join(map(_alike, heading.lower().split()))
+        for installed in installed_systems()
+        for heading in installed.system.prompt_headings
+    ]
+    # Without headings, a pattern that never matches.
+    heading = "|".join(headings) or "(?!)"
+    return re.compile(rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<heading>{heading}))")
+
+
+def as_results(hits: Sequence[Hit]) -> str:
+    """Format hits as an agent's tool shows them; without hits, return a sentence that says so."""
+    return results_text(
+        (hit.number, hit.score, hit.url or hit.uri, hit.text_in_context) for hit in hits
+    )
+
+
+def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
+    """Format the number, score, source and text of passages as an agent's tool shows them."""
+    shown = (
+        f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
+        f"{neutralised(text)}"
+        for number, score, source, text in results
+    )
+    return "\n\n".join(shown) or NOTHING_FOUND
+
+
+def _score(score: float | None) -> str:
+    return "n/a" if score is None else f"{score:.3f}"
+
+
+def neutralised(text: str) -> str:
+    """Escape imitations of markers in a text with a backslash.
+
+    The text of a document is data. It must not look like the end or start of a passage, or like the
+    end or start of a turn in a model conversation. Imitations look like `--- Result N`, `---
+    docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `<|im_end|>`, `Human:`, or `##
+    ` before a heading that a system adds to prompts.
+    """
+    shape = folded(text)
+    return escaped(text, [*_find_imitations(shape), *find_chat_markup(shape)])
+
+
+def as_source(text: str) -> str:
+    """Return a document's name for the line above its passage; the name cannot end that line."""
+    line = " ".join(text.split())
+    shape = folded(line)
+    ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
+    return escaped(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
+
+
+def _find_imitations(shape: str) -> Iterator[int]:
+    """Yield the positions of imitated markers in a folded text."""
+    for found in _ANYWHERE.finditer(shape):
+        yield found.start()
+    for found in _marker_lines().finditer(shape):
+        at = found["signs"].find("#" if found["heading"] else "-")
+        if at >= 0:
+            yield found.start() + at
+    for line in _LINE.finditer(shape):
+        yield from _rule_around_words(line)
+
+
+def _rule_around_words(line: re.Match[str]) -> Iterator[int]:
+    """Yield the position of a line like `--- docs/file.md ---`, which announces a file."""
+    text = line[0]
+    begin, end = text.find("---"), text.rfind("---")
+    if begin >= 0 and _WORD.search(text, begin, end) and not _WORD.search(text, 0, begin):
+        yield line.start() + begin

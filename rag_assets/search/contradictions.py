@@ -1,0 +1,423 @@
+"""Contradictions between a claim and the passage sentence that it nearly repeats.
+
+Only claims that share most words with a sentence or clause of the passage are judged, since other
+wordings cannot be compared without a model. A claim contradicts such a sentence if it:
+
+- denies what the sentence states, or states what the sentence denies;
+- has the opposite of one of its words;
+- bounds a number on the other side;
+- swaps two of its words; or
+- replaces one of its words with a word of another sentence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Final
+
+from rag_assets.search.statements import (
+    ParsedPassage,
+    Statement,
+    Word,
+    align_words,
+    bounds_of,
+    pairs_of_opposites,
+    parse_passages,
+    parse_statement,
+    share_of_words,
+    sides_by_stem,
+    stems_of_value,
+)
+from rag_assets.search.words import (
+    ARTICLES,
+    CLAUSE_LANGUAGES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    EXCEPTIVES,
+    JOINS,
+    LACKING,
+    UNIVERSALS,
+    UNSPACED,
+    counterparts_of,
+    stems_that_deny,
+    word_values,
+    words_of,
+)
+
+_COMPARABLE: Final = 0.5
+"""Minimum share of a claim's words that a sentence must contain to be compared with the claim."""
+_DENIED_APART: Final = 0.4
+"""The same minimum for a sentence whose statement the claim denies."""
+_NEAR: Final = 0.15
+"""A sentence may also be the one the claim repeats if its share is within this distance of the
+best."""
+_WHOLE: Final = 0.75
+"""Minimum share of a claim's words in a clause that is compared without its sentence."""
+_DENIED: Final = 0.6
+"""Minimum share of opposed words among the words that the denied clauses have in common."""
+_SAME_PREDICATE: Final = 0.7
+"""Minimum share of the words in a claim's clauses that the sentence also has, denied or not."""
+_OF_CLAUSE: Final = 0.4
+"""Minimum share of opposed words among all words in denied clauses."""
+_NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
+_ONLY: Final = frozenset({"only", "nur"})
+_SAME_ORDER: Final = 0.75
+"""Minimum similarity of word order at which a widened scope is looked for."""
+_ALIKE: Final = 0.6
+"""Minimum similarity of word order at which a replaced word is looked for."""
+_LACKED_WORDS: Final = 2
+"""Number of words after "without" that are searched for what is lacking."""
+_MOST_WORDS: Final = 80
+_MOST_REPLACED: Final = 3
+_LEAST_PREFIXED: Final = 4
+_SURE_PREFIXES: Final = ("un", "dis")
+_PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
+_EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
+"""Languages in which word order determines who does what."""
+_BEFORE_ANAPHOR: Final = 2
+_BEYOND_WORDS: Final = (
+    "larger bigger greater higher longer heavier over above beyond exceeding after"
+)
+_BEYOND: Final = frozenset(_BEYOND_WORDS.split())
+"""Words for values outside a bound."""
+_WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
+"""Words for values within a bound."""
+_DENIES: Final = frozenset({True})
+
+
+def find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
+    """Yield the words of a claim that contradict the passages it cites.
+
+    Args:
+        claim: a sentence without citation markers.
+        passages: the passages that it cites, in its language.
+        language: ISO 639-1 code; in a language without word lists, no word is found.
+    """
+    if language in CLAUSE_LANGUAGES or language in UNSPACED:
+        yield from _find_contradictions(claim, passages, language)
+
+
+# An answer is checked several times.
+@lru_cache(maxsize=256)
+def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
+    said = parse_statement(claim, language)
+    if not said.content or len(said.words) > _MOST_WORDS:
+        return ()
+    parsed = parse_passages(passages, language)
+    bounds = tuple(_list_contrary_bounds(said, claim, parsed))
+    rules: tuple[Callable[[Statement, Statement], str | None], ...]
+    rules = (_find_denial, _find_lack, _find_opposite, _find_exchange)
+    meant = _list_comparable(said, parsed)
+    for rule in rules:
+        if rule is _find_denial and _is_denied_elsewhere(said, parsed):
+            continue
+        denied = _list_focused(said, meant, parsed) if rule is _find_denial else []
+        contrary = _first_if_in_all(rule(said, sentence) for sentence in denied or meant)
+        if contrary is not None:
+            return (*bounds, contrary)
+    for contrary_in in (
+        partial(_find_replaced_word, passage=parsed),
+        _find_counterpart,
+        _find_crossed_word,
+    ):
+        contrary = _first_if_in_all(contrary_in(said, sentence) for sentence in meant)
+        if contrary is not None:
+            return (*bounds, contrary)
+    return bounds
+
+
+def _first_if_in_all(words: Iterable[str | None]) -> str | None:
+    """Return the first of the words, one per statement; None if any statement has no word."""
+    first = None
+    for word in words:
+        if not word:
+            return None
+        first = first or word
+    return first
+
+
+def _list_comparable(said: Statement, passage: ParsedPassage) -> list[Statement]:
+    """Return the clauses or sentences of a passage that a claim may repeat."""
+    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.whole)):
+        if found := [*statements.like(said, least)]:
+            best = max(share for _, share in found)
+            return [one for one, share in found if share >= best - _NEAR]
+    return []
+
+
+def _is_denied_elsewhere(said: Statement, passage: ParsedPassage) -> bool:
+    """Return whether both a claim and a comparable segment of its passage contain a negation."""
+    return bool(said.denied) and any(
+        part.denied for part, _ in passage.parts.like(said, _COMPARABLE)
+    )
+
+
+def _list_focused(
+    said: Statement, meant: Sequence[Statement], passage: ParsedPassage
+) -> list[Statement]:
+    """Return the statements about the words that a claim denies; empty if opposite words decide."""
+    if any(pairs_of_opposites(said, one) for one in meant):
+        return []
+    near = [one for one in meant if said.focus & one.content]
+    return near or [
+        one for one, _ in passage.whole.like(said, _DENIED_APART) if said.focus & one.content
+    ]
+
+
+def _find_denial(said: Statement, statement: Statement) -> str | None:
+    """Return the negation if one of two statements denies what the other states; otherwise None."""
+    if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
+        return None
+    if pairs_of_opposites(said, statement) or _find_prefixed(said, statement):
+        return None
+    common = said.content & statement.content
+    focus = said.focus | statement.focus
+    about = common if said.language in UNSPACED else focus & common
+    is_turned = said.turning_beside(common) ^ statement.turning_beside(common)
+    if not about or is_turned or _are_apart(said, statement, focus):
+        return None
+    polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
+    contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
+    agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
+    denied = said.denied_content | statement.denied_content
+    stated = {
+        word.stem
+        for word in said.words
+        if word.has_meaning and word.clause in said.clauses_with(contrary)
+    }
+    if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
+        return None
+    is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
+    if len(contrary) <= len(agreed) or not (is_most or denied <= common):
+        return None
+    negators = words_of("negators", said.language)
+    denying = said if said.denied else statement
+    return next((word.written for word in denying.words if word.written in negators), None)
+
+
+def _find_lack(said: Statement, statement: Statement) -> str | None:
+    """Return a word of a claim for something that its passage says is lacking."""
+    lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
+    denies = said.denied or statement.denied or said.restrictors
+    if not lacking or denies or stems_that_deny(said.language) & statement.stems:
+        return None
+    behind = [word for at in lacking for word in statement.words[at + 1 :][:_LACKED_WORDS]]
+    lacked = {word.stem for word in behind if word.has_meaning}
+    return next((word.written for word in said.words if word.stem in lacked), None)
+
+
+def _find_opposite(said: Statement, statement: Statement) -> str | None:
+    """Return a word of a claim whose opposite stands in the passage instead."""
+    if bool(said.denied) != bool(statement.denied):
+        return None
+    pairs = frozenset(pairs_of_opposites(said, statement))
+    if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
+        return None
+    if not pairs:
+        return _find_prefixed(said, statement)
+    if len(pairs) % 2 == 0:
+        # Two opposites cancel out, as in "accepted with it" and "refused without it".
+        return None
+    mine = {stem for stem, _ in pairs}
+    if _are_apart(said, statement, frozenset(stem for pair in pairs for stem in pair)):
+        return None
+    return next(word.written for word in said.words if word.stem in mine)
+
+
+def _are_apart(said: Statement, statement: Statement, stems: Container[str]) -> bool:
+    """Return whether one text is about values outside a bound and the other about values within it.
+
+    For example, larger files are rejected, but files up to a certain size are accepted.
+
+    Args:
+        said, statement: the texts.
+        stems: stems of the words that one text denies, or that are opposites.
+    """
+    mine, theirs = (
+        {word.written for part in one.parts for word in part.words_beside(stems)}
+        for one in (said, statement)
+    )
+    return any(
+        mine & one and theirs & other and not (mine & other or theirs & one)
+        for one, other in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
+    )
+
+
+def _find_prefixed(said: Statement, statement: Statement) -> str | None:
+    """Return a word that has a negating prefix in only one of two texts."""
+    for first, second in ((said, statement), (statement, said)):
+        for word in first.words:
+            for prefix in _PREFIXES.get(said.language, ()):
+                rest = word.stem.removeprefix(prefix)
+                least = _LEAST_PREFIXED - (prefix in _SURE_PREFIXES)
+                is_prefixed = rest != word.stem and len(rest) >= least
+                if is_prefixed and rest in second.stems - first.stems:
+                    return word.written
+    return None
+
+
+def _find_exchange(said: Statement, statement: Statement) -> str | None:
+    """Return the first of two words whose positions a claim swaps, compared with a sentence."""
+    if said.language not in _EXCHANGED:
+        return None
+    mine, theirs = (
+        [word.written for word in one.words if word.written not in ARTICLES]
+        for one in (said, statement)
+    )
+    size, counts = len(mine), Counter(mine)
+    for start in range(len(theirs) - size + 1):
+        window = theirs[start : start + size]
+        is_near = counts.keys() >= {*window[:1], *window[-1:]} and window != mine
+        if is_near and Counter(window) == counts:
+            return _find_swapped_word(mine, window)
+    return None
+
+
+def _find_swapped_word(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
+    begin, end = 0, len(mine)
+    while mine[begin] == theirs[begin]:
+        begin += 1
+    while mine[end - 1] == theirs[end - 1]:
+        end -= 1
+    mine, theirs = mine[begin:end], theirs[begin:end]
+    size = len(mine)
+    for first in range(1, size):
+        if mine[:first] != theirs[size - first :]:
+            continue
+        for last in range(1, size - first):
+            between = mine[first : size - last]
+            is_exchanged = mine[size - last :] == theirs[:last] and between == theirs[last:-first]
+            if is_exchanged and not JOINS.issuperset(between):
+                return mine[0]
+    return None
+
+
+def _find_replaced_word(
+    said: Statement, statement: Statement, passage: ParsedPassage
+) -> str | None:
+    """Return a word of a claim that replaces another and is from elsewhere in the passage."""
+    if said.language in UNSPACED:
+        return None
+    share, replacements = align_words(said, statement)
+    if share < _ALIKE:
+        return None
+    listed = sides_by_stem(said.language).keys()
+    for a1, a2, b1, b2 in replacements:
+        ours, others = said.words[a1:a2], statement.words[b1:b2]
+        if max(len(ours), len(others)) > _MOST_REPLACED:
+            continue
+        if (number := _find_other_number(ours, others)) is not None and not (
+            {word.stem for word in ours} & statement.stems
+        ):
+            return number
+        new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
+        old = {word.stem for word in others if word.has_meaning} - said.content
+        if not new or not old or not new <= passage.content or _is_listed(new, statement, passage):
+            continue
+        before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
+        if before & DETERMINERS and new & _list_words_before(statement, passage):
+            continue
+        return ours[0].written
+    return None
+
+
+def _find_counterpart(said: Statement, statement: Statement) -> str | None:
+    """Return a word of a claim that differs in scope or role from the word that it replaces.
+
+    Examples: "all" of something replaces some kinds of it; `not` replaces `only`; a role replaces
+    its counterpart, such as the landlord the tenant.
+    """
+    if said.language in UNSPACED:
+        return None
+    share, replacements = align_words(said, statement)
+    if share < _SAME_ORDER:
+        return None
+    counterparts = counterparts_of(said.language)
+    for a1, a2, b1, b2 in replacements:
+        mine_here, theirs_here = said.words[a1:a2], statement.words[b1:b2]
+        ours, others = ({word.written for word in words} for words in (mine_here, theirs_here))
+        if ours <= _NEVER and others <= _ONLY:
+            return mine_here[0].written
+        counterpart = counterparts.get(mine_here[0].stem, frozenset())
+        is_counterpart = theirs_here[0].stem in counterpart - said.stems
+        is_elsewhere = mine_here[0].stem in statement.stems
+        if len(ours) == len(others) == 1 and is_counterpart and not is_elsewhere:
+            return mine_here[0].written
+        is_universal = ours & UNIVERSALS and ours <= UNIVERSALS | DETERMINERS | ARTICLES
+        kinds = [word for word in theirs_here if word.written not in DETERMINERS]
+        new = {word.stem for word in kinds if word.has_meaning} - said.content
+        are_kinds = bool(new) and not (others & CONJUNCTIONS or any(map(word_values, others)))
+        if is_universal and are_kinds:
+            return next(word.written for word in mine_here if word.written in UNIVERSALS)
+    return None
+
+
+def _find_crossed_word(said: Statement, statement: Statement) -> str | None:
+    """Return a word of a claim whose opposite its sentence applies to the same thing.
+
+    Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that
+    it is optional in the laboratory.
+    """
+    listed = sides_by_stem(said.language)
+    for stem in said.listed:
+        for _, side, others in listed[stem]:
+            if not (statement.stems & side and statement.stems & others) or said.stems & others:
+                continue
+            with_it, with_opposite = (statement.clauses_with(one) for one in (side, others))
+            if with_it & with_opposite or statement.denied or said.denied:
+                continue
+            of_it, of_opposite = (
+                {w.stem for w in statement.words if w.has_meaning and w.clause in clauses}
+                for clauses in (with_it, with_opposite)
+            )
+            mine = said.content - side
+            if mine & (of_opposite - of_it) and not mine & (of_it - of_opposite):
+                return next(word.written for word in said.words if word.stem == stem)
+    return None
+
+
+def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | None:
+    """Return a number word that replaces a different number."""
+    if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
+        return None
+    mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
+    return ours[0].written if mine and theirs and not mine & theirs else None
+
+
+def _is_listed(
+    new: frozenset[str] | set[str], statement: Statement, passage: ParsedPassage
+) -> bool:
+    """Return whether words are further items of a list that a segment of a sentence starts."""
+    if (at := passage.by_part.get(statement)) is None:
+        return False
+    beside = [part for part in passage.sentences[at].parts if part.content & new]
+    return any(not part.content & statement.content for part in beside)
+
+
+def _list_words_before(statement: Statement, passage: ParsedPassage) -> frozenset[str]:
+    """Return the words that a definite article or a pronoun in a statement may refer to."""
+    at = passage.by_statement.get(statement, 0)
+    sentences = passage.sentences
+    meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
+    return frozenset[str]().union(*(sentence.content for sentence in meant))
+
+
+def _list_contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -> Iterator[str]:
+    """Yield the numbers that a claim bounds on the opposite side from similar sentences.
+
+    For example, the claim says "at least 3" and the sentence "at most 3".
+    """
+    for value, sides in bounds_of(claim, said.language).items():
+        stated = {
+            side
+            for others, sentence in passage.bounds.get(value, ())
+            if any(
+                share_of_words(said, part) >= _COMPARABLE and any(stems_of_value(part, value))
+                for part in sentence.parts
+            )
+            for side in others
+        }
+        if stated and not sides & stated:
+            yield value

@@ -1,0 +1,286 @@
+"""Score fusion: combine the rankings of one search into a single order.
+
+Each ranking is normalized: its best candidate scores 1, its 30th scores 0. The fused score of a
+candidate is the weighted sum over all rankings. Unlike reciprocal ranks, this keeps near ties near.
+Word rankings count more than vectors if their best candidate stands out further.
+
+Source: Bruch, Gai and Ingber, An Analysis of Fusion Functions for Hybrid Retrieval (ACM
+Transactions on Information Systems, 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from rag_assets.search.gathering import Enclosed, collapse, group_enclosed
+from rag_assets.search.progress import Distinct, Ranking, RankingKind, SearchProgress
+from rag_assets.search.services import SearchServices
+from rag_assets.tenants.profiles import profile_of
+
+_REFERENCE: Final = 30
+"""Rank whose score maps to 0. Every search fetches at least this many candidates, so that the limit
+of a search does not change scores."""
+_LEAST: Final = -0.1
+"""Lower bound of a normalized score; also the score of a candidate that is not in a ranking."""
+_K: Final = 10
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+_EQUAL: Final = 1e-12
+"""Scores whose variance is at most this differ only by rounding."""
+_MAX_RELATIVE_PEAK: Final = 3.0
+"""Upper limit of the weight of words relative to vectors, and the inverse of the lower limit. It
+keeps both kinds of rankings effective."""
+FOREIGN_WORDS: Final = 2.0
+"""Factor for the weight of words if the vectors were not trained for the question's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """The normalized scores of a ranking, which can be added up.
+
+    Attributes:
+        of: normalized scores by id, best first; the best score is 1.
+        absent: score of candidates that are not in the ranking.
+        weight: weight of this ranking relative to others.
+    """
+
+    of: Mapping[str, float]
+    absent: float
+    weight: float = 1.0
+
+
+def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
+    """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0.
+
+    Args:
+        found: cosines by id, best first.
+        weight: weight of this ranking relative to others.
+    """
+    return _normalize(found, min(found.values(), default=0.0), weight)
+
+
+def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
+    """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0.
+
+    Args:
+        found: scores by id, best first.
+        weight: weight of this ranking relative to others.
+    """
+    return _normalize(found, 0.0, weight)
+
+
+def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
+    """Return reciprocal ranks, for a ranking that has an order but no scores.
+
+    Args:
+        ids: best first, without repeats.
+        weight: weight of this ranking relative to others.
+    """
+    return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
+
+
+def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
+    """Return how much further the best word match stands out than the best vector match.
+
+    A ranking is reliable if its best candidate scores far above the others. It is not reliable if
+    all candidates score alike. That happens with vectors in a language that the model barely
+    covers, or with words that occur in any passage. A candidate stands out by the number of
+    standard deviations that its score lies above the mean of the first 30.
+
+    Args:
+        words: word scores, best first.
+        cosines: cosines, best first.
+
+    Returns:
+        The weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
+    """
+    count = min(_REFERENCE, max(len(words), len(cosines)))
+    # Passages that are not among the word matches score 0.
+    lacking = [0.0] * (count - len(words))
+    by_words = _measure_peak([*words.values(), *lacking][:count])
+    by_vectors = _measure_peak([*cosines.values()][:count])
+    if not by_words or not by_vectors:
+        return 1.0
+    return min(_MAX_RELATIVE_PEAK, max(1 / _MAX_RELATIVE_PEAK, by_words / by_vectors))
+
+
+def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
+    """Fuse rankings: each id scores the weighted sum of its scores in all rankings.
+
+    Returns:
+        The score of every id, best first. Ties are broken by the best rank in any ranking, then
+            by id.
+    """
+    ranks: dict[str, int] = {}
+    for ranking in rankings:
+        for rank, id_ in enumerate(ranking.of):
+            ranks[id_] = min(rank, ranks.get(id_, rank))
+    scores = {
+        id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ranks
+    }
+    return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
+
+
+def _measure_peak(scores: Sequence[float]) -> float:
+    """Return how many standard deviations the first score is above the mean; 0 if all are equal."""
+    if not scores:
+        return 0.0
+    mean = sum(scores) / len(scores)
+    variance = sum((score - mean) ** 2 for score in scores) / len(scores)
+    return (scores[0] - mean) / math.sqrt(variance) if variance > _EQUAL else 0.0
+
+
+def _normalize(found: Mapping[str, float], least: float, weight: float) -> Votes:
+    """Map the best score to 1 and the thirtieth to 0; lower scores approach _LEAST.
+
+    Args:
+        found: scores by id, best first.
+        least: the score that maps to 0 if there are fewer than thirty scores.
+        weight: weight of this ranking relative to others.
+    """
+    values = [*found.values()]
+    zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
+    range_ = (values[0] - zero if values else 0.0) or 1.0
+    return Votes(
+        {id_: _compress_score((of - zero) / range_) for id_, of in found.items()}, _LEAST, weight
+    )
+
+
+def _compress_score(share: float) -> float:
+    """Compress scores below 0 towards _LEAST; this keeps their order and limits outliers."""
+    return share if share >= 0 else _LEAST * share / (share - 1)
+
+
+def fuse_rankings(
+    rankings: Sequence[Ranking], shown: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, float]:
+    """Return the score of every candidate, best first.
+
+    Args:
+        rankings: rankings, verified or not; only their candidates are scored.
+        shown: maps a candidate's id to the id under which it is shown. The best candidate of
+            those shown under one id counts.
+    """
+    scores = [_scores_by_id(ranking, shown) for ranking in rankings]
+    weights = weigh_rankings(rankings, scores)
+    return fuse(
+        [
+            _normalize_ranking(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
+            for ranking, found in zip(rankings, scores, strict=True)
+        ]
+    )
+
+
+def weigh_rankings(
+    rankings: Sequence[Ranking], scores: Sequence[Mapping[str, float]]
+) -> dict[RankingKind, float]:
+    """Return the weights of vectors and words, based on the first ranking of each.
+
+    The sum of both weights is always 1 (for vectors) plus the share of matched terms (for words),
+    however it is divided between them. So other rankings, such as a walk, keep their influence.
+    """
+    first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
+    for ranking, found in zip(rankings, scores, strict=True):
+        if not ranking.preferred:
+            first.setdefault(ranking.kind, (ranking, found))
+    if "words" not in first:
+        return {}
+    ranking, words = first["words"]
+    share = term_coverage(ranking)
+    cosines = first["vector"][1] if "vector" in first else {}
+    raised = share * relative_peak(words, cosines) * (FOREIGN_WORDS if ranking.is_foreign else 1)
+    scale = (1 + share) / (1 + raised)
+    return {"vector": scale, "words": raised * scale}
+
+
+def _scores_by_id(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for candidate in ranking.candidates:
+        scores.setdefault(shown.get(candidate.id, candidate.id), candidate.score)
+    return scores
+
+
+def _normalize_ranking(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
+    if ranking.preferred:  # By rank, even the last preferred candidate gains.
+        return by_rank([*scores], weight=ranking.weight)
+    match ranking.kind:
+        case "vector":
+            return by_cosine(scores, weight=weight)
+        case "words":
+            return by_words(scores, weight=weight)
+        case "walk" | "other":
+            return by_rank([*scores], weight=weight)
+
+
+def term_coverage(ranking: Ranking) -> float:
+    """Return the share of query terms that the best word match contains; 1.0 if unknown.
+
+    A question may be worded differently than the texts, and share only a few incidental words with
+    a passage. Then even the best word match is poor. The share is unknown in scripts without spaces
+    and in languages other than English, since their terms are not stemmed and include common words.
+    """
+    best = next((candidate.matched for candidate in ranking.candidates), 0)
+    return best / ranking.terms if best and ranking.terms else 1.0
+
+
+class Fuse:
+    """Fuses rankings by their scores, and groups equal texts."""
+
+    def __init__(self, _: SearchServices) -> None: ...
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Order the verified candidates; request a repeat of the search if too few were fetched."""
+        verified = progress.confirmed
+        by_id, rankings = verified.by_id, verified.rankings
+        scores = fuse_rankings(rankings)
+        within = group_enclosed([by_id[id_] for id_ in scores])
+        if within.blocks:
+            scores = fuse_rankings(rankings, {id_: one.id for id_, one in within.shown.items()})
+        leading = progress.walked.leading if progress.walked is not None else ()
+        found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
+        repeats = profile_of(progress.search.tenant.profile).repeats_texts
+        order = [Distinct(one) for one in found] if repeats else collapse(found)
+        if _lacks_candidates(progress, order, len(found)):
+            return replace(progress, whole=True, repeat=True)
+        return replace(
+            progress,
+            fused=scores,
+            order=[replace(one, block=within.blocks.get(one.id)) for one in order],
+            cosines=_best_scores("vector", rankings, within),
+            word_scores=_best_scores("words", rankings, within),
+        )
+
+
+def _best_scores(
+    kind: RankingKind, rankings: Sequence[Ranking], within: Enclosed
+) -> dict[str, float]:
+    """Return each candidate's score in the rankings of one kind.
+
+    A passage that is shown in place of its blocks has the highest of their scores.
+    """
+    scores: dict[str, float] = {}
+    for one in rankings:
+        for candidate in one.candidates if one.kind == kind else ():
+            for id_ in {candidate.id, within.shown[candidate.id].id}:
+                scores[id_] = max(candidate.score, scores.get(id_, candidate.score))
+    return scores
+
+
+def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found: int) -> bool:
+    """Return whether candidates not fetched could change the hits, or be named by them.
+
+    Args:
+        progress: the search.
+        order: distinct texts, best first.
+        found: number of candidates before equal texts were grouped.
+    """
+    verified, depth = progress.confirmed, progress.search.depth
+    if not any(ranking.is_cut for ranking in verified.rankings):
+        return False
+    if len(order) <= depth or len(order) < found:
+        return True
+    # Candidates with equal scores at the limit can only be ordered if all of them were fetched.
+    return order[-1].candidate.score == order[depth - 1].candidate.score

@@ -1,0 +1,501 @@
+"""Hits: excerpts, blocks and URLs of passages, and the hits that fit into a token budget."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, lru_cache, partial
+from itertools import accumulate, pairwise, repeat, takewhile
+from operator import add
+from typing import Any, Final
+from urllib.parse import quote
+
+from rag_assets.common.tokens import count_text, count_tokens
+from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
+from rag_assets.ingest.chunking.model import BlockPlace, Location, location_fields
+from rag_assets.search.model import Hit, PassageRange, ScoreKind
+from rag_assets.search.progress import Passage, SearchProgress
+from rag_assets.search.scoring import best_cosine, order_scores
+from rag_assets.search.services import SearchServices
+from rag_assets.search.words import content_words
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
+from rag_assets.storage.index.identifiers import analysis_of
+from rag_assets.storage.index.model import SYMBOL
+
+EXCERPT = 280
+_SHARE: Final = 0.5
+"""Weight of a block's word share, relative to the block's cosine."""
+_CLEAR: Final = 0.25
+"""Lead in word share that the best block needs for words alone to decide."""
+
+
+def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
+    """Return the part of a text that has most of the question's words, with its surroundings.
+
+    Args:
+        text: the text; its white space is collapsed.
+        length: approximate number of characters.
+        language: language of the text's document, as indexed; None if uncertain.
+    """
+    words = text.split()
+    analysis = analysis_of(text, language)
+    return _join_words(
+        words, *_widen_range(words, *_best_part(words, question, length, analysis), length)
+    )
+
+
+def excerpt_of_part(
+    text: str,
+    question: str,
+    start: int,
+    end: int,
+    length: int = EXCERPT,
+    *,
+    language: str | None = None,
+) -> str:
+    """Return an excerpt of a text about one part of it; it contains the whole part if that fits.
+
+    Args:
+        text, question, length, language: as in excerpt().
+        start, end: character offsets of the part.
+    """
+    before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
+    words = [*before, *part, *after]
+    first, last = 0, len(part)
+    if len(" ".join(part)) > length:
+        analysis = analysis_of(text[start:end], language)
+        first, last = _best_part(part, question, length, analysis)
+    return _join_words(words, *_widen_range(words, len(before) + first, len(before) + last, length))
+
+
+def _join_words(words: Sequence[str], start: int, end: int) -> str:
+    before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
+    return f"{before}{' '.join(words[start:end])}{after}"
+
+
+def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
+    """Return the word range of the part that has most of the question's words."""
+    wanted = question_terms(question, analysis)
+    terms_of = terms_in(analysis)
+    met = {
+        word: terms & wanted for word in {*words} if not wanted.isdisjoint(terms := terms_of(word))
+    }
+    found = [(at, met[word]) for at, word in enumerate(words) if word in met]
+    places = [*accumulate(map(add, map(len, words), repeat(1)), initial=0)]
+    return _find_best_range(found, places, length)
+
+
+def _find_best_range(
+    found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
+) -> tuple[int, int]:
+    """Return the word range of the part that has most different words of the question.
+
+    Args:
+        found: the question's words in the text, by word position.
+        places: the offset of the first character of every word, and of the end of the text.
+        length: length of the part, in characters.
+    """
+    first, most = -1, 0
+    times: dict[str, int] = {}
+    end = 0
+    for number, (start, terms) in enumerate(found):
+        # A part never ends before the previous one, so each word is visited once.
+        while end < len(found) and (
+            end == number or places[found[end][0] + 1] - places[start] <= length
+        ):
+            for term in found[end][1]:
+                times[term] = times.get(term, 0) + 1
+            end += 1
+        if len(times) > most:
+            first, most = number, len(times)
+        for term in terms:
+            times[term] -= 1
+            if not times[term]:
+                del times[term]
+    met: set[str] = set()
+    for at, terms in found[first:] if most else ():
+        met |= terms
+        if len(met) == most:
+            return found[first][0], at + 1
+    return 0, min(1, len(places) - 1)
+
+
+def _widen_range(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
+    """Extend a part of a text on both sides, each by half of the remaining length if possible."""
+
+    def room() -> int:
+        return length - len(" ".join(words[start:end]))
+
+    def before() -> Sequence[str]:
+        # There cannot be more words than characters.
+        return words[max(0, start - length) : start][::-1]
+
+    start -= _count_fitting_words(before(), room() // 2)
+    end += _count_fitting_words(words[end : end + length], room())
+    start -= _count_fitting_words(before(), room())
+    return start, end
+
+
+def _count_fitting_words(words: Sequence[str], room: int) -> int:
+    """Return how many of the words, each with a space, fit into a number of characters."""
+    sizes = accumulate(len(word) + 1 for word in words)
+    return sum(1 for _ in takewhile(lambda size: size <= room, sizes))
+
+
+@lru_cache(maxsize=64)
+def question_terms(question: str, analysis: str) -> frozenset[str]:
+    """Return the search terms of a question, analysed like the text."""
+    return content_words(question, analysis)
+
+
+@cache
+def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
+    """Return a function that maps one word of a text to its terms, and a stop word to no term."""
+    # A cache with one argument takes half the time of a cache with two.
+    return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """A block within a passage.
+
+    Attributes:
+        start, end: in the text of the passage.
+        share: weighted share of the words of a question or claim that the block contains, 0 to 1.
+    """
+
+    block_id: str
+    start: int
+    end: int
+    share: float
+
+
+def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
+    """Return the blocks in an entry's text; empty if the blocks have no ids.
+
+    Args:
+        fields: the fields of the entry, as stored.
+    """
+    ids, starts = fields.get("block_id") or (), fields.get("block_starts") or ()
+    return tuple(BlockPlace(id_, start) for id_, start in zip(ids, starts, strict=True))
+
+
+def parts_of(
+    text: str,
+    question: str,
+    blocks: Sequence[BlockPlace],
+    *,
+    offset: int,
+    language: str | None = None,
+) -> tuple[BlockPart, ...]:
+    """Return the blocks of a passage, each with the share of the question's words that it contains.
+
+    A word counts more the fewer blocks contain it: a word in all blocks distinguishes none.
+
+    Args:
+        text: text of the passage.
+        question: a question or a claim.
+        blocks: blocks in the text, in order.
+        offset: position of the text, on the same scale as the starts of the blocks.
+        language: language of the text's document, as indexed; None if uncertain.
+    """
+    if not blocks:
+        return ()
+    ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
+    analysis = analysis_of(text, language)
+    wanted, terms_of = question_terms(question, analysis), terms_in(analysis)
+    met = [
+        {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
+        for start, end in pairwise(ends)
+    ]
+    found_in = Counter(term for terms in met for term in terms)
+    weights = {term: math.log((len(blocks) + 1) / max(found_in[term], 1)) for term in wanted}
+    whole = sum(weights.values()) or 1.0
+    return tuple(
+        BlockPart(block.block_id, start, end, math.fsum(weights[term] for term in terms) / whole)
+        for block, (start, end), terms in zip(blocks, pairwise(ends), met, strict=True)
+    )
+
+
+def is_clear(parts: Sequence[BlockPart]) -> bool:
+    """Return whether words alone decide which block a question is about."""
+    shares = sorted((part.share for part in parts), reverse=True)
+    return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
+
+
+def choose_block(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
+    """Return the block that a question is about, by words and, given cosines, by meaning.
+
+    Args:
+        parts: the blocks; at least one.
+        cosines: cosines between the question and each block.
+    """
+    near = cosines or [0.0] * len(parts)
+
+    # On a tie the longer block wins, since a heading repeats words of the text below it.
+    def rank(at: int) -> tuple[float, int, int]:
+        part = parts[at]
+        return round(near[at] + _SHARE * part.share, 9), part.end - part.start, -at
+
+    return parts[max(range(len(parts)), key=rank)]
+
+
+def excerpt_of_block(
+    text: str,
+    question: str,
+    parts: Sequence[BlockPart],
+    cosines: Sequence[float] | None = None,
+    *,
+    language: str | None = None,
+) -> tuple[str | None, str]:
+    """Return the id of the block that a question is about, and an excerpt that shows it.
+
+    Args:
+        text, question, language: as in parts_of().
+        parts: the blocks; without any, the returned block id is None.
+        cosines: as in best_of().
+    """
+    if not parts:
+        return None, excerpt(text, question, language=language)
+    best = choose_block(parts, cosines)
+    if len(parts) == 1:
+        return best.block_id, excerpt(text, question, language=language)
+    shown = excerpt_of_part(text, question, best.start, best.end, language=language)
+    return best.block_id, shown
+
+
+def url_of(uri: str, block_id: str | None) -> str:
+    """Return the URL of a block: the document's uri with the block id as its fragment.
+
+    Args:
+        uri: the document's uri. A uri that already has a fragment is returned unchanged.
+        block_id: None for the document as a whole.
+    """
+    return uri if block_id is None or "#" in uri else f"{uri}#{quote(block_id, safe='')}"
+
+
+def hit_of(
+    number: int,
+    passage: Passage,
+    cosine: float | None,
+    version: ReadableVersion,
+    question: str,
+    *,
+    score: float | None = None,
+    score_kind: ScoreKind = "cosine",
+) -> Hit:
+    """Build a hit from a passage.
+
+    Args:
+        number: the number by which the hit is cited.
+        passage: the passage to show.
+        cosine: cosine between question and passage; None if the question was not embedded.
+        version: the version of the passage's document.
+        question: the question that the excerpt is about.
+        score, score_kind: the score that orders hits, and its kind; by default the cosine.
+    """
+    fields = passage.fields
+    near = None if cosine is None else round(cosine, 6)
+    modified: str | None = fields.get("modified_at")
+    blocks = blocks_of(fields)
+    # A block that the search found is more likely to hold the answer than a block that only has the
+    # same words.
+    about = passage.block_fields or fields
+    text, language = about["text"], about.get("language")
+    parts = parts_of(text, question, blocks_of(about), offset=about["start"], language=language)
+    block_id, shown = excerpt_of_block(text, question, parts, language=language)
+    return Hit(
+        number=number,
+        ordinal=fields["ordinal"],
+        score=near if score is None else round(score, 6),
+        score_kind=score_kind,
+        cosine=near,
+        text=fields["text"],
+        excerpt=shown,
+        uri=fields["uri"],
+        title=fields.get("title"),
+        heading_path=tuple(fields["heading_path"]),
+        media_type=fields.get("media_type"),
+        language=fields.get("language"),
+        modified_at=None if modified is None else datetime.fromisoformat(modified),
+        start=fields["start"],
+        end=fields["end"],
+        **location_fields(Location.of(fields)),
+        document_id=passage.candidate.document_id,
+        chunk_id=fields["chunk_id"],
+        source_sha256=version.content_sha256,
+        stale=version.stale,
+        also=passage.also,
+        source_type=fields["source_type"],
+        symbol=fields.get("metadata", {}).get(SYMBOL),
+        source_id=fields.get("source_id"),
+        page_uuid=fields.get("page_uuid"),
+        block_id=block_id,
+        url=url_of(fields["uri"], block_id),
+        blocks=blocks,
+        context=fields.get("context") or "",
+        ranges=tuple(_range(part.fields) for part in passage.parts or (passage,)),
+    )
+
+
+def _range(fields: Mapping[str, Any]) -> PassageRange:
+    return PassageRange(
+        fields["chunk_id"], fields["ordinal"], fields["start"], fields["end"], fields.get("page")
+    )
+
+
+def hits_of(progress: SearchProgress) -> list[Hit]:
+    """Return the hits of a search, best first."""
+    versions, question = progress.confirmed.versions, progress.search.request.query
+    passages = progress.answered
+    kind, scores = order_scores(progress, passages)
+    return [
+        hit_of(
+            number,
+            passage,
+            best_cosine(progress, passage),
+            versions[passage.candidate.document_id],
+            question,
+            score=score,
+            score_kind=kind,
+        )
+        for number, (passage, score) in enumerate(zip(passages, scores, strict=True), start=1)
+    ]
+
+
+def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
+    """Return the leading hits that fit into a budget, and the sentences that fit of the next hit.
+
+    Args:
+        hits: best first.
+        tokens: maximum total of cl100k_base tokens of all texts.
+        question: question that the excerpt of the shortened hit is about.
+    """
+    packed: list[Hit] = []
+    counts = count_tokens([hit.text_in_context for hit in hits])
+    for hit, count in zip(hits, counts, strict=True):
+        if count > tokens:
+            if text := first_sentences(hit.text, _fits_into(hit, tokens)):
+                cut = beginning_of(hit, text)
+                packed.append(replace(cut, excerpt=excerpt(text, question, language=hit.language)))
+            break
+        packed.append(hit)
+        tokens -= count
+    return packed
+
+
+def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
+    """Return the uncut hits that fit into the budget, each with the definitions that lead to it.
+
+    Args:
+        hits: best first.
+        tokens: as in within_budget.
+        paths: paths of definitions; on a path, each definition leads to the next.
+    """
+    counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
+    by_symbol: dict[str, Hit] = {}
+    for hit in hits:
+        if hit.symbol:
+            by_symbol.setdefault(hit.symbol, hit)
+    leading = {path[-1]: path for path in reversed(paths)}
+    packed: set[Hit] = set()
+    for hit in hits:
+        chain = [by_symbol[name] for name in leading.get(hit.symbol or "", ()) if name in by_symbol]
+        wanted = {hit, *chain} - packed
+        needed = sum(counts[one] for one in wanted)
+        if needed <= tokens:
+            packed |= wanted
+            tokens -= needed
+    return [hit for hit in hits if hit in packed]
+
+
+def beginning_of(hit: Hit, text: str) -> Hit:
+    """Return a hit that keeps only the start of its text, and the passages within that part."""
+    end = hit.start + len(text)
+    ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
+    last = None
+    if hit.line_start is not None and hit.line_end is not None:
+        last = min(hit.line_end, hit.line_start + text.count("\n"))
+    return replace(hit, text=text, end=end, line_end=last, trimmed=True, ranges=tuple(ranges))
+
+
+def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
+    """Return a hit cut to the span from its first to its last passage that is not shown elsewhere.
+
+    Args:
+        hit: a hit of one or several passages.
+        ordinals: ordinals of the passages of its document that are shown elsewhere.
+    """
+    left = [one for one in hit.ranges if one.ordinal not in ordinals]
+    if len(left) == len(hit.ranges):
+        return None if hit.ordinal in ordinals else hit
+    if not left:
+        return None
+    end = max(one.end for one in left)
+    within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
+    return limit_to_passages(hit, within)
+
+
+def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
+    """Return a hit with only the text of some of its passages.
+
+    Args:
+        hit: a hit of several passages.
+        ranges: consecutive passage ranges of this hit.
+    """
+    first, end = ranges[0], max(one.end for one in ranges)
+    return replace(
+        hit,
+        text=hit.text[first.start - hit.start : end - hit.start],
+        start=first.start,
+        end=end,
+        ordinal=first.ordinal,
+        chunk_id=first.chunk_id,
+        page=first.page,
+        # The context belongs to the first passage; the context of later passages is not loaded.
+        context=hit.context if first.start == hit.start else "",
+        ranges=tuple(ranges),
+    )
+
+
+def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
+    """Return as many whole sentences from the start as fit; empty if even the first does not fit.
+
+    Args:
+        text: a text that is too long as a whole.
+        fits: returns whether a prefix fits. If a prefix fits, every shorter prefix must fit
+            too.
+    """
+    cuts = [at for at, _ in unicode_sentence_cuts(text, 0, len(text))]
+    most, too_long = 0, len(cuts)
+    while most < too_long:
+        middle = (most + too_long + 1) // 2
+        if fits(text[: cuts[middle - 1]].rstrip()):
+            most = middle
+        else:
+            too_long = middle - 1
+    return text[: cuts[most - 1]].rstrip() if most else ""
+
+
+def _fits_into(hit: Hit, tokens: int) -> Callable[[str], bool]:
+    return lambda text: count_text(replace(hit, text=text).text_in_context) <= tokens
+
+
+class Budget:
+    """Keeps hits within the request's token budget."""
+
+    def __init__(self, _: SearchServices) -> None: ...
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Build the hits; without a budget, from all passages."""
+        search, walked = progress.search, progress.walked
+        with progress.timings.part("pack"):
+            hits = hits_of(progress)
+            if search.token_budget is not None and walked is not None:
+                hits = fit_whole_chains(hits, search.token_budget, walked.paths)
+            elif search.token_budget is not None:
+                hits = cut_to_budget(hits, search.token_budget, search.request.query)
+        return replace(progress, hits=hits)

@@ -1,0 +1,180 @@
+"""The journal of searches: written in the background, so that it cannot make a search fail."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rag_assets.common.background_batcher import BackgroundBatcher
+from rag_assets.common.errors import RagAssetsError, TenantGone
+from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.scoring import QUESTIONS, floor_of
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.journal.events import EventKind, NewEvent
+from rag_assets.tenants.modes import SearchMode
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_WAITING = 20_000
+_GATHER_SECONDS = 0.25
+_MAX_QUERY = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _JournalEntry:
+    ref: TenantRef
+    kind: EventKind
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+class SearchJournal:
+    """Writes rag_search_started, rag_search_completed and paused_for_input.
+
+    Questions are recorded with their credentials masked, and are cut if they are too long. Of
+    passages, only ids and scores are recorded. If there are more searches than can be written, the
+    events of some are dropped and counted.
+
+    Args:
+        catalog: stores the events.
+        recorded: whether events are written at all.
+    """
+
+    def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
+        self._catalog = catalog
+        self._recorded = recorded
+        self._batcher: BackgroundBatcher[_JournalEntry | SearchProgress] = BackgroundBatcher(
+            self._write,
+            name="events of searches",
+            gather_seconds=_GATHER_SECONDS,
+            max_waiting=_MAX_WAITING,
+        )
+
+    def started(
+        self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
+    ) -> JournaledSearch:
+        """Record the start of a search. The returned object records its end.
+
+        Args:
+            request: the request, with the credentials in its question masked.
+            mode, top_k: the values with the tenant's defaults applied.
+        """
+        search = JournaledSearch(
+            self, ref, secrets.token_hex(8), request.caller.name, request.query
+        )
+        search.record("rag_search_started", {"mode": mode, "top_k": top_k})
+        return search
+
+    def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Write an event in the background."""
+        if self._recorded:
+            self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
+
+    def calibrate(self, progress: SearchProgress) -> None:
+        """Record the floor of a question in the background; the last floor sets the threshold."""
+        if self._recorded:
+            self._batcher.put(progress)
+
+    def close(self) -> None:
+        """Wait until all events are written."""
+        self._batcher.close()
+
+    def _write(self, entries: Sequence[_JournalEntry | SearchProgress]) -> None:
+        by_tenant: dict[TenantRef, list[NewEvent]] = {}
+        for entry in entries:
+            if isinstance(entry, SearchProgress):
+                self._add_floor(entry)
+                continue
+            event = NewEvent(entry.kind, entry.at, _storable(entry.payload))
+            by_tenant.setdefault(entry.ref, []).append(event)
+        for ref, new in by_tenant.items():
+            try:
+                self._catalog.events.append(ref, new)
+            except TenantGone:
+                continue
+            except RagAssetsError as error:
+                _LOG.warning(
+                    f"{ref.id}: {len(new)} events of searches could not be written: {error.message}"
+                )
+
+    def _add_floor(self, progress: SearchProgress) -> None:
+        search, ref = progress.search, progress.ref
+        use, embedder_id = search.request.use or "", progress.serving.embedder_id
+        thresholds = self._catalog.thresholds
+        try:
+            floors = thresholds.add_floor(
+                ref, progress.serving.number, use, search.request.query, progress.floor or 0.0
+            )
+            if len(floors) < QUESTIONS:
+                return
+            described = search.tenant.min_score(embedder_id, use or None)
+            value = floor_of([*floors.values()])
+            value = value if described is None else min(value, described)
+            reason = f"the first {QUESTIONS} questions, compared with random passages"
+            thresholds.set_value(
+                ref, embedder_id, use, value, reason=reason, by="calibration", questions=QUESTIONS
+            )
+        except RagAssetsError as error:
+            _LOG.warning(f"{ref.id}: a question did not calibrate the threshold: {error.message}")
+
+
+@dataclass(frozen=True, slots=True)
+class JournaledSearch:
+    """The journal's view of a search.
+
+    Attributes:
+        search_id, query: included in all of its events.
+    """
+
+    journal: SearchJournal
+    ref: TenantRef
+    search_id: str
+    caller: str | None
+    query: str
+
+    def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
+        """Record the result: the passages found, and those of them that fit into the budget."""
+        debug = answer.debug
+        passages = [part for one in progress.answered for part in one.parts or (one,)]
+        cosines = [progress.cosines.get(passage.id) for passage in passages]
+        self.record(
+            "rag_search_completed",
+            {
+                "ids": [passage.fields["chunk_id"] for passage in passages],
+                "scores": [None if c is None else round(c, 6) for c in cosines],
+                # The nearest of all candidates: shows whether a threshold excluded everything.
+                "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
+                "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
+                "latency_ms": dict(debug.latency_ms) if debug else {},
+                **({"altered": len(progress.altered)} if progress.altered else {}),
+                **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
+            },
+        )
+
+    def paused(self, clarification: Clarification) -> None:
+        """Record that the user must be asked before the work can continue."""
+        asked = {"question": clarification.question, "names": list(clarification.names)}
+        self.record("paused_for_input", asked)
+
+    def failed(self, error: BaseException) -> None:
+        """Record that the search failed."""
+        self.record("rag_search_completed", {"error": type(error).__name__})
+
+    def record(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
+        """Write an event of this search in the background."""
+        common = {"search_id": self.search_id, "caller": self.caller, "query": self.query}
+        self.journal.record(self.ref, kind, {**common, **payload})
+
+
+def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    if "query" not in payload:
+        return dict(payload)
+    # Postgres accepts neither a zero byte nor half of a surrogate pair.
+    query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
+    return {**payload, "query": query[:_MAX_QUERY]}

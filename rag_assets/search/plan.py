@@ -1,0 +1,423 @@
+"""Lists of search steps: how a profile's list is composed, and how it searches a build.
+
+Three rules hold for every list:
+
+- It contains the steps that verify candidates against the catalog and that read and check entries.
+  These steps cannot be replaced.
+- From the results of added steps, only recalled candidates, scores, and an order of verified texts
+  are kept.
+- After each added step, the catalog confirms the remaining candidates again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from rag_assets.common.errors import ConfigurationError, IndexInconsistent, InvalidRequest
+from rag_assets.plugins.registry import Systems, installed_systems
+from rag_assets.search.access import MANY_SCOPES, FlatScopes, moved_pages
+from rag_assets.search.fusion import Fuse
+from rag_assets.search.hits import Budget
+from rag_assets.search.model import MAX_PAGES, IndexFault, SearchRequest
+from rag_assets.search.progress import ResolvedSearch, SearchProgress, Timings
+from rag_assets.search.read import Gather, Join, Read
+from rag_assets.search.recall import Recall, Verify
+from rag_assets.search.scoring import Rerank, Score
+from rag_assets.search.services import SearchServices, Step, StepFactory, TrustedStep
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.search_state import SearchState
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.index.model import NONE_MOVED, Owner
+
+BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
+    {
+        "recall": Recall,
+        "verify": Verify,
+        "fuse": Fuse,
+        "score": Score,
+        "read": Read,
+        "join": Join,
+        "rerank": Rerank,
+        "gather": Gather,
+        "budget": Budget,
+    }
+)
+"""The built-in steps by name, in their usual order."""
+
+DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name != "join")
+
+_REQUIRED = ("verify", "fuse", "read")
+_BUILT_IN_TYPES = frozenset(BUILT_IN.values())
+_OWN_MODULES = "rag_assets."
+"""Modules of this project. A step in any other package is not trusted, whatever it declares."""
+_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
+_VERIFIED_SECONDS = 1.0
+"""Age in seconds after which a verification is repeated, since reading texts takes time."""
+_MAX_REPEATS = 25
+"""Maximum number of repeats of a search: the product of the limits in Verify and Read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLists:
+    """The available steps, and those that each profile uses.
+
+    Attributes:
+        added: steps of systems, by name.
+        profiles: names of the steps of a search, by profile; profiles that are missing here use
+            the default list.
+    """
+
+    added: Mapping[str, StepFactory] = field(default_factory=dict)
+    profiles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if taken := sorted(BUILT_IN.keys() & self.added.keys()):
+            raise ConfigurationError(
+                f"retrieval step {taken[0]!r} is built in and cannot be replaced",
+                hint="choose a different name for the system's step",
+            )
+        for profile, names in self.profiles.items():
+            self._require_usable(profile, names)
+
+    def plan(self, profile: str, services: SearchServices) -> SearchPlan:
+        """Return the steps of a profile, created with these services."""
+        known = {**BUILT_IN, **self.added}
+        names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
+        return SearchPlan(tuple((name, known[name](services)) for name in names), services)
+
+    def _require_usable(self, profile: str, names: Sequence[str]) -> None:
+        where = f"retrieval steps of profile {profile!r}"
+        if not names:
+            return
+        for name in names:
+            if name not in BUILT_IN and name not in self.added:
+                raise ConfigurationError(
+                    f"{where}: unknown step {name!r}",
+                    hint=f"use one of: {', '.join([*BUILT_IN, *sorted(self.added)])}",
+                )
+            if names.count(name) > 1:
+                raise ConfigurationError(
+                    f"{where}: the step {name!r} is listed twice", hint="list each step only once"
+                )
+        places = [names.index(name) if name in names else -1 for name in _REQUIRED]
+        if -1 in places or places != sorted(places):
+            raise ConfigurationError(
+                f"{where}: the steps {', '.join(_REQUIRED)} are required, in this order",
+                hint="add the missing steps, and correct the order",
+            )
+        _require_order(where, names, {**BUILT_IN, **self.added})
+
+
+def installed_steps(systems: Systems | None = None) -> StepLists:
+    """Return the steps of systems, and the lists that their profiles choose.
+
+    Args:
+        systems: by default the installed systems.
+
+    Raises:
+        ConfigurationError: a step cannot be loaded, or a list cannot be used.
+    """
+    found = systems or installed_systems()
+    return StepLists(
+        added=found.load("retrieval_steps", reserved=BUILT_IN),
+        profiles={name: one.retrieval_steps for name, one in found.profiles.items()},
+    )
+
+
+def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFactory]) -> None:
+    """Require that optional steps stand only where the data that they work on exists.
+
+    Raises:
+        ConfigurationError: a step has another position.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    rules = (
+        ("recall", "before", "verify"),
+        ("join", "after", "read"),
+        ("score", "after", "fuse"),
+        ("score", "before", "read"),
+        ("rerank", "after", "read"),
+        ("gather", "after", "read"),
+        *_rules_of_systems(names, known),
+    )
+    for name, relation, other in rules:
+        is_used = name in places and other in places
+        if is_used and (places[name] < places[other]) != (relation == "before"):
+            raise ConfigurationError(
+                f"{where}: the step {name!r} must come {relation} {other!r}",
+                hint="change the order of the steps",
+            )
+    if "budget" in places and names[-1] != "budget":
+        raise ConfigurationError(
+            f"{where}: 'budget' must be the last step", hint="move it to the end"
+        )
+
+
+def _rules_of_systems(
+    names: Sequence[str], known: Mapping[str, StepFactory]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the rules for the order of steps that the trusted steps in a list declare."""
+    for name in names:
+        factory = known[name]
+        if isinstance(factory, type) and _is_trusted(factory) and issubclass(factory, TrustedStep):
+            yield from ((name, "before", other) for other in factory.before)
+            yield from ((name, "after", other) for other in factory.after)
+
+
+def _is_trusted(kind: type) -> bool:
+    """Return whether the plan keeps all changes by steps of a class."""
+    if kind in _BUILT_IN_TYPES:
+        return True
+    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
+
+
+class SearchPlan:
+    """Runs the steps of a list.
+
+    Args:
+        steps: by name, in order; see StepLists for the required steps.
+        services: services that verify the results of steps.
+
+    Raises:
+        ConfigurationError: with this list, candidates would not be verified or entries would
+            not be checked.
+    """
+
+    def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
+        kinds = [type(step) for _, step in steps]
+        if Verify not in kinds or Read not in kinds[kinds.index(Verify) :]:
+            raise ConfigurationError(
+                "a search needs the step 'verify', and the step 'read' after it",
+                hint="add both to the profile's retrieval steps",
+            )
+        self._steps = tuple(steps)
+        self._verify = Verify(services)
+        self._budget = Budget(services)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Return whether every step is built in or trusted like a built-in step."""
+        return all(_is_trusted(type(step)) for _, step in self._steps)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the steps, in order."""
+        return tuple(name for name, _ in self._steps)
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Run all steps and return the progress with its hits.
+
+        Raises:
+            RagAssetsError: a step raised this error.
+        """
+        at = repeats = 0
+        while at < len(self._steps):
+            name, step = self._steps[at]
+            progress = await self._run_step(name, step, progress)
+            if progress.repeat and repeats < _MAX_REPEATS:
+                progress = replace(progress, rankings=(), walked=None, verified=None, repeat=False)
+                at, repeats = 0, repeats + 1
+            else:
+                at += 1
+        return progress if progress.hits is not None else await self._budget.run(progress)
+
+    async def _run_step(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
+        if before.beside is not None and type(step) is not Recall:
+            before = await before.beside(replace(before, beside=None))
+        if _is_trusted(type(step)):
+            after = await step.run(before)
+        else:
+            with before.timings.part(name):
+                after = _admit_changes(before, await step.run(before))
+        if after is not before and self._needs_verification(step, after):
+            return await self._verify.again(after)
+        return after
+
+    def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
+        """Return whether access could have been revoked unnoticed since the last verification.
+
+        A reranker, or a step that is not built in, takes a noticeable time.
+        """
+        if after.verified is None or after.repeat or type(step) in _BRIEF:
+            return False
+        if type(step) in {Read, Gather}:
+            return time.monotonic() - after.verified.at > _VERIFIED_SECONDS
+        return True
+
+
+def _admit_changes(before: SearchProgress, after: SearchProgress) -> SearchProgress:
+    """Return the progress with the changes that an added step is allowed to make.
+
+    It may reorder, score and leave out candidates, and recall candidates before verification. It
+    may change neither the owner of the search nor verified candidates and read entries.
+    """
+    if after is before:
+        return before
+    found = {distinct.id: distinct for distinct in before.order}
+    read = {passage.id: passage for passage in before.passages}
+    return replace(
+        before,
+        rankings=after.rankings if before.verified is None else before.rankings,
+        fused=after.fused,
+        cosines=after.cosines,
+        order=[found[distinct.id] for distinct in after.order if distinct.id in found],
+        passages=[read[passage.id] for passage in after.passages if passage.id in read],
+    )
+
+
+class BuildSearches:
+    """Runs the steps of searches on builds of tenants.
+
+    Args:
+        services: passed to the steps.
+        steps: the step lists of all profiles.
+    """
+
+    def __init__(self, services: SearchServices, steps: StepLists) -> None:
+        self._services, self._steps = services, steps
+        self._plans: dict[str, SearchPlan] = {}
+
+    async def read_state(
+        self, tenant_id: str, principals: tuple[str, ...], generation: int | None
+    ) -> SearchState:
+        """Return the catalog's state of a tenant at the start of a search.
+
+        Args:
+            principals: principals of the caller.
+            generation: the build to search; None for the serving build.
+
+        Raises:
+            UnknownTenant: no tenant has this id.
+            UnknownGeneration: the tenant has no such build.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        reader = self._services.reader
+        if generation is None:
+            # A custom policy narrows the scopes, so it needs all of them.
+            most = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
+            return await reader.search_state(tenant_id, principals, most=most)
+        return await reader.state_of_build(tenant_id, principals, generation)
+
+    async def list_pages(
+        self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        """Return the ids of the pages that a request is limited to; None without such a limit.
+
+        Raises:
+            InvalidRequest: the request names too many pages.
+        """
+        named = request.filters.within
+        if not named:
+            return named
+        reader = self._services.reader
+        found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
+        if len(found) > MAX_PAGES:
+            raise InvalidRequest(
+                f"filters.within: the pages and those below them are more than {MAX_PAGES:,}",
+                hint="choose pages with fewer pages below them",
+            )
+        return tuple(found)
+
+    def build_progress(
+        self,
+        tenant: SearchState,
+        serving: Generation,
+        search: ResolvedSearch,
+        principals: tuple[str, ...],
+        timings: Timings,
+    ) -> SearchProgress:
+        """Return the initial progress of a search, before its first step.
+
+        Args:
+            tenant: the catalog's state of the tenant.
+            serving: the build to search.
+            search: the resolved search.
+            principals: principals of the caller.
+            timings: collects the durations of the search's parts.
+        """
+        ref, caller = tenant.ref, search.request.caller
+        scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
+        return SearchProgress(
+            search=search,
+            ref=ref,
+            serving=serving,
+            owner=Owner(
+                *(ref.id, ref.incarnation, serving.number, serving.digest_key),
+                vectors_beside=serving.vectors_beside == "answering",
+            ),
+            caller=caller,
+            principals=principals,
+            scopes=scopes,
+            moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
+            timings=timings,
+        )
+
+    async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
+        """Search a build; if the build was discarded meanwhile, search the build that now serves.
+
+        Args:
+            progress: initial state of the search.
+            named: whether the build was requested by its number.
+
+        Raises:
+            IndexInconsistent: the index was lost, and no other build serves.
+        """
+        lost: IndexInconsistent | None = None
+        try:
+            found = await self._settle_vectors(await self._search_once(progress), named=named)
+            found = replace(found, index_fault=await self._find_index_fault(found))
+        except IndexInconsistent as error:
+            found, lost = progress, error
+        if named or found.hits:
+            return found
+        tenant = await self.read_state(progress.ref.id, progress.principals, None)
+        serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
+        if is_same and serving is not None and serving.number != progress.serving.number:
+            search = progress.search.in_build(serving)
+            first = self.build_progress(
+                tenant, serving, search, progress.principals, progress.timings
+            )
+            first = replace(first, patience=progress.patience, pages=progress.pages)
+            return await self.run(first, named=False)
+        if lost is not None:
+            raise lost
+        return found
+
+    async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
+        """Remove the report of missing vectors if the build's vectors are back in its index.
+
+        They may have moved back into the index after the search started; the index then answered
+        with them.
+        """
+        if not found.vectors_away:
+            return found
+        number = found.serving.number
+        tenant = await self.read_state(found.ref.id, found.principals, number if named else None)
+        build = tenant.serving
+        if build is None or build.number != number or build.vectors_beside == "answering":
+            return found
+        return replace(found, vectors_away=False)
+
+    async def _find_index_fault(self, found: SearchProgress) -> IndexFault | None:
+        """Return why the index of a search is incomplete; None if it is complete."""
+        lacks_entries = await self._services.completeness.lacks_entries(
+            found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)
+        )
+        if lacks_entries:
+            return "entries missing"
+        return "entries altered" if found.altered else None
+
+    async def _search_once(self, progress: SearchProgress) -> SearchProgress:
+        self._services.completeness.begin(progress.serving.index_name, progress.owner)
+        plan = self._plan(progress.search.tenant.profile)
+        # An added step may use all candidates in any way, so its search fetches complete rankings.
+        return await plan.run(replace(progress, whole=not plan.is_trusted))
+
+    def _plan(self, profile: str) -> SearchPlan:
+        plan = self._plans.get(profile)
+        if plan is None:
+            plan = self._plans[profile] = self._steps.plan(profile, self._services)
+        return plan

@@ -1,0 +1,475 @@
+"""The progress of a search: the resolved request, rankings, passages and hits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import anyio
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import InvalidRequest, NoReranker, RagAssetsError, RerankFault
+from rag_assets.models.chat import UNKNOWN_WINDOW, find_context_window
+from rag_assets.models.config import RerankConfig
+from rag_assets.models.embedding.coverage import Reading
+from rag_assets.search.model import MAX_TOP_K, Caller, Hit, IndexFault, SearchRequest
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
+from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.model import Candidate, MovedPages, Owner, is_within
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.modes import SearchMode
+from rag_assets.tenants.profiles import profile_of
+
+RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
+
+
+class Timings:
+    """Durations in milliseconds, by part; repeated measurements of a part add up."""
+
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure the duration of a `with` block."""
+        started = time.perf_counter()
+        yield
+        took = 1_000 * (time.perf_counter() - started)
+        self.milliseconds[name] = round(self.milliseconds.get(name, 0.0) + took, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Maximum seconds for parts of a search. With None, only the limits of connections apply.
+
+    Attributes:
+        embedding: limit for the vector of the question.
+        whole: limit for the whole search.
+    """
+
+    embedding: float | None = None
+    whole: float | None = None
+
+
+NO_LIMITS = Patience()
+
+
+@contextmanager
+def limited(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
+    """Cancel the code in this block of a coroutine if it takes too long.
+
+    Args:
+        seconds: the limit; None for no limit.
+        late: returns the error to raise when the limit has passed.
+    """
+    if seconds is None:
+        yield
+        return
+    with anyio.move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise late(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSearch:
+    """A request resolved with the tenant's defaults.
+
+    Attributes:
+        question: the question as it is sent to embedder and reranker.
+        limit: maximum number of hits.
+        min_cosine: cosine below which a passage is left out; None without a threshold.
+        rerank: configuration of the reranker; None without reranking.
+        floors: floors of the questions that have calibrated the threshold so far. While they
+            are set, min_cosine is an upper bound of the threshold. None if the threshold is fixed.
+        token_budget: maximum number of tokens of all hits together; None for no limit.
+    """
+
+    tenant: Tenant
+    request: SearchRequest
+    question: str
+    mode: SearchMode
+    limit: int
+    min_cosine: float | None
+    rerank: RerankConfig | None
+    token_budget: int | None = None
+    floors: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
+    ) -> ResolvedSearch:
+        """Return the request, with the tenant's defaults for missing parameters.
+
+        Args:
+            tenant: the tenant to search.
+            request: the request as the caller made it.
+            masked: the question of the request, with credentials masked.
+            serving: the generation to search.
+
+        Raises:
+            InvalidRequest: the request wants more hits than allowed.
+            NoReranker: the request wants reranking, and the tenant has no reranker.
+        """
+        default = tenant.retrieval
+        return cls(
+            tenant,
+            request.model_copy(update={"query": masked}),
+            question=request.query if tenant.privacy.send_unmasked_questions else masked,
+            mode=request.mode or default.mode,
+            limit=_resolve_limit(tenant, request.top_k or default.top_k),
+            min_cosine=_resolve_threshold(tenant, request, serving),
+            rerank=_resolve_reranker(tenant, request),
+            token_budget=_resolve_token_budget(tenant, request),
+            floors=_resolve_floors(tenant, request, serving),
+        )
+
+    def in_build(self, serving: Generation) -> ResolvedSearch:
+        """Return the same search in another build, with the threshold of that build's embedder."""
+        return replace(
+            self,
+            min_cosine=_resolve_threshold(self.tenant, self.request, serving),
+            floors=_resolve_floors(self.tenant, self.request, serving),
+        )
+
+    @property
+    def depth(self) -> int:
+        """Return the number of candidates to rank, of which the first become hits."""
+        return self.limit if self.rerank is None else max(self.limit, self.rerank.first)
+
+    @property
+    def needs_vector(self) -> bool:
+        """Return whether a cosine is needed; a search by words alone needs no paid embedding."""
+        return self.mode != "text" or self.min_cosine is not None
+
+    def prefers(self, uri: str) -> bool:
+        """Return whether a document lies in a path that the request prefers."""
+        paths = self.request.must_include_paths
+        return bool(paths) and is_within_any(uri, paths)
+
+
+def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a path lies in one of the given paths; True if these are None."""
+    return paths is None or any(is_within(path, other) for other in paths)
+
+
+def _resolve_limit(tenant: Tenant, wanted: int) -> int:
+    most = profile_of(tenant.profile).most_hits
+    if most is not None:
+        return min(wanted, most)
+    if wanted > MAX_TOP_K:
+        raise InvalidRequest(f"top_k must be at most {MAX_TOP_K}", hint="request fewer hits")
+    return wanted
+
+
+def _resolve_threshold(
+    tenant: Tenant, request: SearchRequest, serving: Generation | None
+) -> float | None:
+    if request.min_score is not None or serving is None:
+        return request.min_score
+    measured = measured_value(serving, request.use)
+    return tenant.min_score(serving.embedder_id, request.use, measured=measured)
+
+
+def _resolve_floors(
+    tenant: Tenant, request: SearchRequest, serving: Generation | None
+) -> tuple[float, ...] | None:
+    """Return the floors measured so far if questions calibrate the threshold; otherwise None."""
+    if request.min_score is not None or serving is None:
+        return None
+    if not tenant.calibrates(serving.embedder_id):
+        return None
+    if measured_value(serving, request.use) is not None:
+        return None
+    if profile_of(tenant.profile).threshold(serving.embedder_id, request.use) is None:
+        return None
+    return tuple(measured_floors(serving, request.use).values())
+
+
+def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
+    """Return the request's budget; without one, a share of the reading model's context window."""
+    share = profile_of(tenant.profile).share_of_window
+    window = _find_window(tenant, request)
+    if request.token_budget is not None or share is None or window is None:
+        return request.token_budget
+    return int(share * window)
+
+
+def _find_window(tenant: Tenant, request: SearchRequest) -> int | None:
+    """Return the context window of the model that reads the hits; None if no model is named."""
+    own = tenant.chat_model
+    model = request.model or (own.model if own else None)
+    if model is None:
+        return None
+    if own is not None and own.context_window is not None and model == own.model:
+        return own.context_window
+    return find_context_window(model) or UNKNOWN_WINDOW
+
+
+def _resolve_reranker(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:
+    config = tenant.retrieval.rerank
+    if config is None:
+        if request.rerank:
+            raise NoReranker(
+                f"tenant {tenant.id!r} has no reranker",
+                hint="configure retrieval.rerank, or leave out rerank",
+            )
+        return None
+    wanted = config.by_default if request.rerank is None else request.rerank
+    if config.is_shipped and tenant.reads_facts:
+        return None
+    is_readable = config.languages == "any" or is_english(request.query)
+    return config if wanted and is_readable else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates, best first.
+
+    Attributes:
+        kind: what ordered the candidates; the scores of a "vector" ranking are cosines.
+        is_cut: whether the index may have more candidates.
+        weight: weight relative to other rankings.
+        terms: for a word ranking, the number of search terms; 0 if unknown.
+        preferred: whether it contains only candidates in paths that the request prefers.
+        is_foreign: for a word ranking, whether vectors were not trained for the question's
+            language.
+    """
+
+    kind: RankingKind
+    candidates: Sequence[Candidate]
+    is_cut: bool = False
+    weight: float = 1.0
+    terms: int = 0
+    preferred: bool = False
+    is_foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Candidates that the catalog confirmed: current versions that the caller may read.
+
+    Attributes:
+        rankings: the rankings, with confirmed candidates only.
+        versions: versions of the candidates' documents, by document id.
+        recalled: number of candidates before verification; it must not be shown to the caller.
+        at: time of confirmation, in seconds of the monotonic clock.
+    """
+
+    rankings: Sequence[Ranking]
+    versions: Mapping[str, ReadableVersion]
+    recalled: int
+    at: float
+
+    def without(self, ids: Collection[str]) -> Verified:
+        """Return the verified candidates except some."""
+        if not ids:
+            return self
+        rankings = [
+            replace(ranking, candidates=[c for c in ranking.candidates if c.id not in ids])
+            for ranking in self.rankings
+        ]
+        return replace(self, rankings=rankings)
+
+    @property
+    def by_id(self) -> dict[str, Candidate]:
+        """Return every candidate once, by id."""
+        return {c.id: c for ranking in self.rankings for c in ranking.candidates}
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The result of a walk from names in a question or from the first candidates.
+
+    Attributes:
+        ids: ids of candidates that belong to the names in the question; the threshold does not
+            apply to them.
+        paths: names from a start node to each reached node, most relevant first.
+        complete: whether the result is complete; False if a limit cut it.
+        alone: whether the walk alone answers the question, so that the index is not searched.
+        leading: ids of candidates whose name is exactly the question; they come before all
+            others.
+    """
+
+    ids: frozenset[str]
+    paths: tuple[tuple[str, ...], ...]
+    complete: bool = True
+    alone: bool = False
+    leading: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """A candidate, and the other documents that hold its text.
+
+    Attributes:
+        also: uris of these other documents, in order of rank.
+        block: the best block of the candidate that was found.
+    """
+
+    candidate: Candidate
+    also: tuple[str, ...] = ()
+    block: Candidate | None = None
+
+    @property
+    def id(self) -> str:
+        """Return the id of the candidate."""
+        return self.candidate.id
+
+    def with_fields(
+        self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
+    ) -> Passage:
+        """Return the passage with its own stored fields and the stored fields of its block."""
+        return Passage(self.candidate, self.also, fields, block_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A distinct text with its stored fields.
+
+    Attributes:
+        candidate: the candidate that has this text.
+        also: see Distinct.
+        fields: fields of the entry, as stored.
+        block_fields: stored fields of the block that the question is about, if one was found.
+        parts: the passages that it was merged from, in document order; empty if it is a single
+            entry.
+    """
+
+    candidate: Candidate
+    also: tuple[str, ...]
+    fields: Mapping[str, Any]
+    block_fields: Mapping[str, Any] | None = None
+    parts: tuple[Passage, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the id of the candidate."""
+        return self.candidate.id
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """Scores of a reranker.
+
+    Attributes:
+        scores: by id of the scored passages; empty if reranking failed.
+        fault: why reranking failed, if it did; also "late" if there was time to score only the
+            first passages.
+        blend: share of these scores in the order; the fused scores have the remaining share.
+    """
+
+    scores: Mapping[str, float]
+    fault: RerankFault | None = None
+    blend: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """A search between two of its steps.
+
+    Steps of a system that are not trusted may change `rankings`, `fused`, `order`, `cosines` and
+    `passages`; their other changes are discarded (see SearchPlan).
+
+    Attributes:
+        search: the request with the tenant's defaults.
+        serving: the generation that answers.
+        owner: owner of the index entries that are searched.
+        caller: who makes the request.
+        principals: principals whose grants apply to the caller.
+        scopes: access scopes by which searches of the index filter. None for no filter: the
+            caller reads too many scopes, so that verification alone decides.
+        moved: pages for which the scopes in index entries are out of date.
+        pages: readable pages that the request is limited to; None without such a limit.
+        timings: durations of the parts of this search.
+        patience: time limits of the parts of this search.
+        whole: whether rankings are fetched in full; otherwise their first candidates may be
+            enough.
+        fetch_factor: number of candidates to fetch, as a multiple of the number in the first
+            attempt.
+        vector: vector of the question; None if only words count.
+        rankings: candidates as recalled, not verified.
+        verified: candidates that the catalog confirmed; None before verification.
+        fused: fused scores of all verified candidates, by id, best first.
+        order: distinct texts, best first.
+        cosines, word_scores: known scores of candidates, by id.
+        passages: distinct texts with their stored fields, best first.
+        equal: entries with the same texts as the passages, not verified; used if hits name all
+            documents that contain their text.
+        joined: whether passages already name the other documents that contain their texts.
+        altered: ids of entries that were altered in the index, and are left out.
+        unread: ids of entries that could not be read, or were altered, in this attempt.
+        excluded: ids of entries that could not be read in earlier attempts.
+        reranking: scores of the reranker; None without reranking.
+        hits: the hits of the search; None before they are built.
+        floor: floor of the question, if the question calibrates the threshold.
+        walked: the walk that found candidates; None without a walk.
+        beside: a function that walks while the index is searched; None without such a walk.
+        replaced: documents for which the last attempt found only outdated versions.
+        recalls: number of attempts to recall current versions since entries were last read.
+        reads: number of attempts to read the found entries.
+        repeat: whether the search starts again from its first step.
+        vectors_away: whether the index answered instead of the separate vector store that keeps
+            the build's vectors.
+        reading: how well the embedder reads the question; if "unread", words alone rank, unless
+            vectors were requested.
+        index_fault: why the index is incomplete; None if no fault is known.
+        kept: values that a step keeps for later steps of the same search, by its own names.
+    """
+
+    search: ResolvedSearch
+    ref: TenantRef
+    serving: Generation
+    owner: Owner
+    caller: Caller
+    principals: tuple[str, ...]
+    scopes: frozenset[str] | None
+    moved: MovedPages
+    timings: Timings
+    patience: Patience = NO_LIMITS
+    whole: bool = True
+    fetch_factor: int = 1
+    vector: npt.NDArray[np.float32] | None = None
+    rankings: Sequence[Ranking] = ()
+    verified: Verified | None = None
+    fused: Mapping[str, float] = field(default_factory=dict)
+    order: Sequence[Distinct] = ()
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    word_scores: Mapping[str, float] = field(default_factory=dict)
+    passages: Sequence[Passage] = ()
+    equal: Sequence[Candidate] = ()
+    joined: bool = False
+    altered: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+    reranking: Reranking | None = None
+    hits: Sequence[Hit] | None = None
+    floor: float | None = None
+    walked: Walked | None = None
+    pages: tuple[str, ...] | None = None
+    beside: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None
+    replaced: frozenset[tuple[str, str, str]] = frozenset()
+    recalls: int = 0
+    reads: int = 0
+    repeat: bool = False
+    vectors_away: bool = False
+    reading: Reading = "known"
+    index_fault: IndexFault | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def confirmed(self) -> Verified:
+        """Return the candidates that the catalog confirmed; empty before verification."""
+        return self.verified or Verified((), {}, 0, 0.0)
+
+    @property
+    def answered(self) -> Sequence[Passage]:
+        """Return the passages that become hits, unless a token budget leaves some out."""
+        return self.passages[: self.search.limit]

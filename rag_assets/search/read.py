@@ -1,0 +1,423 @@
+"""Read, join and gather: turn the first candidates into passages, and passages into hits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, final
+
+from anyio.to_thread import run_sync
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.search.gathering import (
+    are_adjoining,
+    are_neighbours,
+    are_overlapping,
+    document_id,
+    group_items,
+    is_crowded,
+    is_gathered,
+    is_spread,
+    lowest_near_score,
+    merge_passages,
+    share_places,
+    spread_documents,
+)
+from rag_assets.search.progress import Distinct, Passage, Ranking, SearchProgress, Verified
+from rag_assets.search.recall import Verify, entry_filter_of, recall_limit
+from rag_assets.search.scoring import order_scores
+from rag_assets.search.services import SearchServices
+from rag_assets.storage.index.model import (
+    Candidate,
+    EqualTexts,
+    IndexRef,
+    RankingRequest,
+    StoredEntry,
+)
+from rag_assets.storage.index.protocols import EntrySearcher
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_READS = 5
+_MOST_EQUAL: Final = 1_000
+"""Maximum number of entries that have the texts of the hits."""
+_MOST_ATTEMPTS: Final = 3
+_MORE: Final = 4
+"""Factor by which the next attempt fetches more candidates."""
+_MOST_FOR_HITS: Final = 16
+"""Highest fetch factor if there are too few hits."""
+_MOST_FOR_DOCUMENTS: Final = 4
+"""Highest fetch factor if one document has more of the first positions than allowed."""
+_MOST_AT_ONCE: Final = 100
+"""Maximum passages to compare in the event loop; more are compared in a thread."""
+
+
+@final
+class Read:
+    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
+
+    Args:
+        services: read the index, and report altered entries.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._searcher = services.searcher
+        self._altered = services.altered
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Read the first texts; repeat the search if some cannot be read.
+
+        Raises:
+            IndexInconsistent: the tenant's index was lost.
+        """
+        progress = await self._read(progress, _first_places(progress))
+        # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
+        # of an altered entry, the next attempt uses one with an equal text, or the next best.
+        if progress.unread and progress.reads < _MAX_READS:
+            return replace(
+                progress,
+                excluded=progress.excluded | progress.unread,
+                unread=frozenset(),
+                replaced=frozenset(),
+                recalls=0,
+                repeat=True,
+            )
+        await self._report(progress)
+        return progress
+
+    async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+        """Read further texts after those already read; entries that cannot be read are left out."""
+        after = await self._read(progress, order)
+        self._altered.report(after.owner.tenant, after.altered)
+        return replace(after, passages=[*progress.passages, *after.passages])
+
+    async def _read(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+        with progress.timings.part("read"):
+            entries, equal = await asyncio.gather(
+                self._entries(progress, order), self._equal(progress, order)
+            )
+        read = {c.id: c for d in order for c in (d.candidate, d.block) if c and c.id in entries}
+        sound = {
+            id_: entries[id_].fields for id_, c in read.items() if _is_unaltered(entries[id_], c)
+        }
+        altered = entries.keys() - sound.keys()
+        return replace(
+            progress,
+            cosines=_merge_cosines(progress, order, entries),
+            passages=[
+                d.with_fields(sound[d.id], sound.get(d.block.id) if d.block else None)
+                for d in order
+                if d.id in sound
+            ],
+            unread=progress.unread | {d.id for d in order if d.id not in sound},
+            altered=progress.altered | altered,
+            verified=progress.confirmed.without(altered),
+            reads=progress.reads + 1,
+            equal=equal,
+        )
+
+    async def _entries(
+        self, progress: SearchProgress, order: Sequence[Distinct]
+    ) -> Mapping[str, StoredEntry]:
+        """Return the stored entries of these texts and their blocks, by id, even if altered.
+
+        They are filtered by the scopes that the caller could read when the search started. The next
+        verification handles later changes.
+        """
+        is_scored = all(distinct.id in progress.cosines for distinct in order)
+        return await self._searcher.entries(
+            progress.serving.index_name,
+            progress.owner,
+            [c.id for one in order for c in (one.candidate, one.block) if c],
+            progress.scopes,
+            None if is_scored else progress.vector,
+            moved=progress.moved,
+        )
+
+    async def _equal(
+        self, progress: SearchProgress, order: Sequence[Distinct]
+    ) -> Sequence[Candidate]:
+        """Return all entries with these texts, if hits name every document that contains them."""
+        if not progress.search.tenant.reads_facts:
+            return ()
+        return await find_equal_texts(
+            self._searcher, progress, [d.candidate.text_key for d in order]
+        )
+
+    async def _report(self, progress: SearchProgress) -> None:
+        tenant_id = progress.owner.tenant
+        self._altered.report(tenant_id, progress.altered)
+        if progress.unread:
+            _LOG.warning(
+                f"{tenant_id}: the search found entries that cannot be read;"
+                f" run `rag-assets check {tenant_id}` to find the fault of its index"
+            )
+        if not progress.confirmed.recalled:
+            await self._require_index(progress)
+
+    async def _require_index(self, progress: SearchProgress) -> None:
+        """Require that the index still exists: a new, empty index would look like no matches.
+
+        Raises:
+            IndexInconsistent: the index was replaced.
+        """
+        serving, tenant_id = progress.serving, progress.owner.tenant
+        index = IndexRef(serving.index_name, serving.index_identity)
+        if await self._searcher.presence(index) != "present":
+            raise IndexInconsistent(
+                f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced by a"
+                " different index",
+                hint=f"restore the tenant's index with `rag-assets sync {tenant_id} --repair`",
+            )
+
+
+def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
+    """Return the candidates that may be among the hits, judging by their ordinals.
+
+    Consecutive passages will become one hit, so more of them are read than there are hits.
+    """
+    order, depth = progress.order, progress.search.depth
+    if not is_spread(progress.search.tenant):
+        return order[:depth]
+    groups = group_items(order, document_id, are_neighbours, most=depth)
+    scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
+    first = spread_documents(groups, lambda group: document_id(group[0]), scores)[:depth]
+    wanted = {one.id for group in first for one in group}
+    return [one for one in order if one.id in wanted]
+
+
+async def find_equal_texts(
+    searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
+) -> Sequence[Candidate]:
+    """Return the entries with these texts that pass the request's filters, not verified.
+
+    Args:
+        searcher: searches the index.
+        progress: the search, which defines the filters.
+        texts: see Candidate.text_key.
+    """
+    if not texts:
+        return ()
+    by = EqualTexts(tuple(dict.fromkeys(texts)))
+    wanted = RankingRequest(by, _MOST_EQUAL, entry_filter_of(progress), symbols=True)
+    [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [wanted])
+    return found
+
+
+def _merge_cosines(
+    progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
+) -> dict[str, float]:
+    """Return all known cosines; a passage shown for its block has the higher of both cosines."""
+    read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
+    known = {**progress.cosines, **read}
+    for one in order:
+        if one.block is not None:
+            pair = (one.id, one.block.id)
+            both = [of[id_] for of in (progress.cosines, read) for id_ in pair if id_ in of]
+            if both:
+                known[one.id] = max(both)
+    return known
+
+
+def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
+    """Return whether an entry is unaltered and of the version that the catalog confirmed."""
+    return entry.intact and entry.index_key == found.index_key
+
+
+class Join:
+    """Adds to each passage the other documents that contain its text, in tenants of source code.
+
+    Rankings alone do not suffice, because a ranking is limited: of a text in a hundred places, it
+    may contain only two.
+
+    The index returned the entries of these documents when the texts were read. The catalog is
+    queried only if there are any.
+
+    Args:
+        services: search the index and read the catalog.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._searcher = services.searcher
+        self._verify = Verify(services)
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add the other documents that the caller may read, without changing any order."""
+        progress = replace(progress, joined=True)
+        others = _list_others(progress, progress.equal)
+        for attempt in range(_MOST_ATTEMPTS):
+            if not others:
+                return progress
+            with progress.timings.part("verify"):
+                found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
+            if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
+                break
+            # If a document was replaced since the texts were read, its new version may also contain
+            # the text.
+            texts = [passage.candidate.text_key for passage in progress.passages]
+            others = _list_others(progress, await find_equal_texts(self._searcher, progress, texts))
+        return _join_documents(progress, found)
+
+
+def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
+    known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
+    return [one for one in equal if one.id not in known]
+
+
+def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
+    """Return whether only outdated versions of a readable document were found."""
+    confirmed = {one.document_id for one in found.by_id.values()}
+    return any(
+        one.document_id in found.versions and one.document_id not in confirmed for one in others
+    )
+
+
+def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress:
+    of_text: dict[str, list[str]] = {}
+    for one in found.by_id.values():
+        if one.uri:
+            of_text.setdefault(one.text_key, []).append(one.uri)
+    verified = progress.confirmed
+    return replace(
+        progress,
+        passages=[_add_documents(passage, of_text) for passage in progress.passages],
+        verified=replace(
+            verified,
+            rankings=[*verified.rankings, *found.rankings],
+            versions={**verified.versions, **found.versions},
+            recalled=verified.recalled + found.recalled,
+        ),
+    )
+
+
+def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
+    more = of_text.get(passage.candidate.text_key, ())
+    uris = dict.fromkeys((*passage.also, *more))
+    uris.pop(passage.candidate.uri, None)
+    return replace(passage, also=tuple(uris))
+
+
+class Gather:
+    """Merges passages of one document, and shows near copies of a passage as one hit.
+
+    Args:
+        services: read the index and the catalog.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._read = Read(services)
+        self._join = Join(services)
+        self._reader = services.reader
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Replace passages by merged hits; read more passages if there are too few hits.
+
+        The search is repeated with more candidates if the index may have further hits, or another
+        document for the first places; a few times at most.
+        """
+        search = progress.search
+        if not is_gathered(search.tenant):
+            return progress
+        found, others_may_be_near = await _gather_in_thread(progress)
+        tried = {passage.id for passage in progress.passages}
+        while len(found) < search.limit:
+            left = [one for one in progress.order if one.id not in tried]
+            if not left:
+                break
+            # Read at least as many as were read so far, since there may be many near copies.
+            wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
+            tried |= {one.id for one in wanted}
+            progress = await self._read.more(progress, wanted)
+            if progress.joined:
+                progress = await self._join.run(progress)
+            found, others_may_be_near = await _gather_in_thread(progress)
+        if len(found) < search.limit:
+            is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
+            if is_cut and not progress.whole:
+                return replace(progress, whole=True, repeat=True)
+            further = _with_more_candidates(progress, _MOST_FOR_HITS)
+        else:
+            is_worth_it = others_may_be_near and await self._may_have_others(progress)
+            most = _MOST_FOR_DOCUMENTS if is_worth_it else 0
+            further = _with_more_candidates(progress, most)
+        return further or replace(progress, passages=found[: search.limit])
+
+    async def _may_have_others(self, progress: SearchProgress) -> bool:
+        """Return whether a search may find documents other than those of its candidates."""
+        if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
+            return True
+        documents = progress.search.request.filters.documents
+        if documents is not None and len(documents) == 1:
+            return False
+        with progress.timings.part("catalog"):
+            return await self._reader.has_several_documents(
+                progress.ref.id, progress.serving.number
+            )
+
+
+async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
+    """Gather passages, in a thread if there are many, so that other searches are not delayed."""
+    if len(progress.passages) <= _MOST_AT_ONCE:
+        return _gather_passages(progress)
+    return await run_sync(_gather_passages, progress)
+
+
+def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
+    """Return the merged hits, best first, and whether candidates not fetched may be better.
+
+    They may be better if one document has more than two of the first positions, and if candidates
+    that were not fetched may be near.
+    """
+    search, passages = progress.search, progress.passages
+    if not is_spread(search.tenant):
+        groups = group_items(passages, document_id, are_overlapping, most=search.limit)
+        return [*map(merge_passages, groups)], False
+    if not passages:
+        return [], False
+    last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
+    _, (*scores, lowest) = order_scores(progress, [*passages, last])
+    by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
+    # Scores that never increase may also be equal after a preferred path. The fused scores show
+    # which scores are really equal.
+    ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
+    shown = share_places(passages, ranks)
+    merged = [
+        *map(merge_passages, group_items(shown, document_id, are_adjoining, most=search.limit))
+    ]
+    ordered = [by_id[one.id] for one in merged]
+    hits = spread_documents(merged, document_id, ordered)
+    return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
+
+
+def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
+    """Return the search, to be repeated with more candidates; None if there are no more.
+
+    Args:
+        progress: the search.
+        most: highest factor of the number of candidates in the first attempt.
+    """
+    factor = _MORE * progress.fetch_factor
+    if factor > most or not any(_may_go_on(progress, one) for one in progress.rankings):
+        return None
+    if recall_limit(again := replace(progress, fetch_factor=factor)) <= recall_limit(progress):
+        return None
+    return replace(again, whole=True, repeat=True)
+
+
+def _may_go_on(progress: SearchProgress, ranking: Ranking) -> bool:
+    """Return whether the index may have further candidates of a ranking that could be hits."""
+    if ranking.kind not in {"vector", "words"}:
+        return False
+    if not ranking.is_cut and len(ranking.candidates) < recall_limit(progress):
+        return False
+    threshold = progress.search.min_cosine
+    if threshold is None or progress.vector is None:
+        return True
+    if ranking.kind == "vector":
+        return ranking.candidates[-1].score >= threshold
+    # The fetched candidates are the nearest, so they include all that are near enough.
+    cosines = progress.cosines
+    is_only_kind = all(one.kind != "vector" for one in progress.rankings)
+    return is_only_kind and all(cosines.get(id_, -1.0) >= threshold for id_ in progress.fused)

@@ -1,0 +1,388 @@
+"""Recall and verify: fetch candidates from the index, and keep those that the catalog confirms."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
+from rag_assets.search.access import moved_pages
+from rag_assets.search.progress import (
+    Ranking,
+    RankingKind,
+    SearchProgress,
+    Verified,
+    is_within_any,
+    limited,
+)
+from rag_assets.search.services import SearchServices, question_reader_of
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
+from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
+from rag_assets.storage.index.query_words import words_of
+
+_OF_RUNS = ("run_summary", "file_change")
+_OVERFETCH = 30
+_FIRST_OVERFETCH = 10
+_UNFILTERED = 4
+_MOST_CANDIDATES = 1_000
+"""Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
+
+_Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
+_MAX_RECALLS = 5
+
+
+def candidate_count(limit: int, factor: int = 1) -> int:
+    """Return the number of candidates in each ranking for a number of hits.
+
+    It exceeds the number of hits: entries of outdated versions may be among the nearest, and equal
+    texts become one hit.
+
+    Args:
+        limit: maximum number of hits.
+        factor: see SearchProgress.fetch_factor.
+    """
+    count = 2 * limit + _OVERFETCH
+    return max(count, min(factor * count, _MOST_CANDIDATES))
+
+
+def recall_limit(progress: SearchProgress) -> int:
+    """Return the number of candidates to request for each ranking.
+
+    If the index does not filter by scopes, more are requested, since verification removes those
+    that the caller may not read.
+    """
+    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
+    return wanted if progress.scopes is not None else _UNFILTERED * wanted
+
+
+def first_count(progress: SearchProgress) -> int | None:
+    """Return how many candidates suffice if few are left out; None for the whole ranking.
+
+    If a single ranking determines the order of the hits, later candidates do not matter. A search
+    that may leave out many candidates, or reorder them, needs all of them.
+    """
+    search = progress.search
+    in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
+    all_count = progress.whole or progress.scopes is None
+    if all_count or not in_order or search.request.must_include_paths:
+        return None
+    if search.tenant.reads_facts:  # A step may also start from later candidates.
+        return None
+    return search.depth + _FIRST_OVERFETCH
+
+
+class Recall:
+    """Embeds the question if needed, and fetches the rankings of the request.
+
+    Args:
+        services: embed questions and search the index.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._services = services
+        self._vectors = services.vectors
+        self._searcher = services.searcher
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add the index's rankings, and the ranking of a concurrent walk, to the progress.
+
+        Raises:
+            ProviderError: the question could not be embedded.
+            IndexInconsistent: the tenant's index was lost.
+        """
+        if progress.walked is not None and progress.walked.alone:
+            return progress
+        if progress.beside is None:
+            return await self._recall_candidates(progress)
+        alone = replace(progress, beside=None)
+        walking = asyncio.ensure_future(progress.beside(alone))
+        try:
+            recalled = await self._recall_candidates(alone)
+        except BaseException:
+            walking.cancel()
+            await asyncio.wait([walking])
+            raise
+        walked = await walking
+        own = recalled.rankings[len(progress.rankings) :]
+        return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
+
+    async def _recall_candidates(self, progress: SearchProgress) -> SearchProgress:
+        if progress.scopes is None and progress.search.mode != "knn":
+            # The weight of a word depends on its rarity among the entries that pass the filter.
+            progress = await with_scopes(progress, self._services)
+        progress = await self._embed_question(progress)
+        with progress.timings.part("search"):
+            limit, first = recall_limit(progress), first_count(progress)
+            symbols = progress.search.tenant.reads_facts
+            filters = _list_entry_filters(progress)
+            searches = [
+                (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
+                for entry_filter, (kind, query) in product(filters, _list_queries(progress))
+            ]
+            wanted = [request for _, request in searches]
+            progress, found = await self._rankings(progress, wanted)
+        recalled = [
+            Ranking(
+                kind,
+                candidates,
+                first is not None and len(candidates) >= first,
+                terms=_count_terms(progress, request),
+                is_foreign=kind == "words" and progress.reading == "foreign",
+                preferred=request.entry_filter is not filters[0],
+            )
+            for (kind, request), candidates in zip(searches, found, strict=True)
+        ]
+        return replace(progress, rankings=[*progress.rankings, *recalled])
+
+    async def _rankings(
+        self, progress: SearchProgress, wanted: Sequence[RankingRequest]
+    ) -> tuple[SearchProgress, list[list[Candidate]]]:
+        """Return the rankings; the index replaces a separate vector store that does not answer."""
+        index_name = progress.serving.index_name
+        try:
+            return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
+        except VectorsUnavailable:
+            progress = replace(progress, owner=replace(progress.owner, vectors_beside=False))
+            found = await self._searcher.rankings(index_name, progress.owner, wanted)
+            return replace(progress, vectors_away=True), found
+
+    async def _embed_question(self, progress: SearchProgress) -> SearchProgress:
+        search = progress.search
+        if not search.needs_vector or progress.vector is not None:
+            return progress
+        asked = progress.ref, search.tenant, progress.serving, search.question
+        with progress.timings.part("embed"), limited(progress.patience.embedding, _late_error):
+            progress = replace(progress, reading=await self._vectors.reading(*asked))
+            if progress.reading == "unread" and search.mode != "knn":
+                # Rank by words alone: the vector would hardly depend on the question's meaning.
+                return progress
+            return replace(progress, vector=await self._vectors.of(*asked))
+
+
+async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
+    """Return a search that filters by all scopes that the caller may read."""
+    with progress.timings.part("catalog"):
+        state = await services.reader.search_state(progress.ref.id, progress.principals)
+    scopes = services.policy.scopes(progress.caller, state.scopes)
+    return replace(progress, scopes=scopes, moved=moved_pages(state.moved, scopes))
+
+
+def _count_terms(progress: SearchProgress, request: RankingRequest) -> int:
+    """Return the number of search terms in a word request in English; 0 for other requests."""
+    if not isinstance(request.by, str) or not is_english(progress.search.request.query):
+        return 0
+    return len(words_of(request.by).terms)
+
+
+def _late_error(seconds: float) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"the question was not embedded within {seconds:g} seconds", hint="try again in a moment"
+    )
+
+
+def _list_queries(progress: SearchProgress) -> list[_Query]:
+    # The threshold is applied later: until then, a passage below it may affect the rank of one
+    # above it.
+    mode = progress.search.mode
+    queries: list[_Query] = []
+    if mode != "text" and progress.vector is not None:
+        queries.append(("vector", progress.vector))
+    if mode != "knn":
+        query = progress.search.request.query
+        reader = question_reader_of(progress.search.tenant)
+        # Leave out words that only ask for a kind of answer: they would match names.
+        queries.append(("words", query if reader is None else reader.topic(query)))
+    return queries
+
+
+def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
+    """Return the request's filters and, if paths are preferred, the filters with these paths."""
+    wide = entry_filter_of(progress)
+    filters = progress.search.request.filters.paths
+    preferred = progress.search.request.must_include_paths
+    if not preferred:
+        return [wide]
+    # Both must hold: a preferred path must not admit what the filter excludes.
+    inside = [path for path in preferred if is_within_any(path, filters)]
+    inside += [path for path in filters or () if is_within_any(path, preferred)]
+    if not inside:
+        return [wide]
+    return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
+
+
+def entry_filter_of(progress: SearchProgress) -> EntryFilter:
+    """Return the conditions that an index entry must meet in a search."""
+    request = progress.search.request
+    filters = request.filters
+    return EntryFilter(
+        scopes=progress.scopes,
+        moved=progress.moved,
+        pages=progress.pages,
+        source_types=request.source_types,
+        without_source_types=() if request.include_run_summaries else _OF_RUNS,
+        documents=filters.documents,
+        paths=filters.paths,
+        languages=filters.languages,
+        modified_after=filters.modified_after,
+        modified_before=filters.modified_before,
+        tags=filters.tags,
+        metadata=filters.wanted_metadata,
+        without_metadata=filters.unwanted_metadata,
+    )
+
+
+@final
+class Verify:
+    """Keeps the catalog's current versions; every list of steps includes it (see SearchPlan).
+
+    Args:
+        services: read the catalog and decide what callers may read.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._services = services
+        self._reader = services.reader
+        self._policy = services.policy
+        self._known = services.known
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Keep candidates of exactly the versions that the caller may now see.
+
+        A document can be replaced between the search of the index and the query to the catalog. The
+        search then has only an outdated version, and is repeated.
+        """
+        with progress.timings.part("search"):
+            verified = await self.confirmed(progress, progress.rankings)
+        if progress.scopes is None:
+            if _lacks_candidates(progress, verified):
+                filtered = await with_scopes(progress, self._services)
+                return replace(filtered, whole=True, repeat=True)
+            count = candidate_count(progress.search.depth, progress.fetch_factor)
+            verified = _first_of_each(verified, count)
+        replaced = frozenset(_list_replaced(progress.rankings, verified))
+        replaced |= self._list_outdated(progress, verified)
+        recalls = progress.recalls + 1
+        if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
+            return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
+        # Excluded entries were found but could not be read, since their fields place them
+        # elsewhere.
+        excluded = progress.excluded
+        altered = excluded & verified.by_id.keys() if excluded else excluded
+        return replace(
+            progress,
+            verified=verified.without(altered),
+            altered=frozenset(altered),
+            replaced=replaced,
+            recalls=recalls,
+        )
+
+    def _list_outdated(
+        self, progress: SearchProgress, verified: Verified
+    ) -> frozenset[tuple[str, str, str]]:
+        """Return documents whose cached entries, at places where the walk looked, are outdated.
+
+        Another ranking may have found other passages of these documents in their current version.
+        """
+        index_name = progress.serving.index_name
+        former = self._known.forget_former(index_name, progress.owner, verified.versions)
+        return frozenset(
+            (one.document_id, one.index_key, verified.versions[one.document_id].indexed_key)
+            for ranking in progress.rankings
+            if former and ranking.kind == "walk"
+            for one in ranking.candidates
+            if one.document_id in former
+        )
+
+    async def again(self, progress: SearchProgress) -> SearchProgress:
+        """Return the progress without the candidates that the catalog no longer confirms."""
+        with progress.timings.part("verify"):
+            verified = await self.confirmed(progress, progress.confirmed.rankings)
+        verified = replace(verified, recalled=progress.confirmed.recalled)
+        uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}
+        readable = set(uris.values())
+        passages = [
+            replace(passage, also=tuple(uri for uri in passage.also if uri in readable))
+            for passage in progress.passages
+            if passage.id in uris
+        ]
+        order = [distinct for distinct in progress.order if distinct.id in uris]
+        return replace(progress, verified=verified, order=order, passages=passages)
+
+    async def confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+        """Return the candidates that the catalog confirms and that the caller may read."""
+        recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
+        versions = await self._versions(progress, {*recalled.values()})
+        return Verified(
+            [replace(r, candidates=_keep_current(r.candidates, versions)) for r in rankings],
+            versions,
+            len(recalled),
+            time.monotonic(),
+        )
+
+    async def _versions(
+        self, progress: SearchProgress, documents: set[str]
+    ) -> Mapping[str, ReadableVersion]:
+        if not documents:
+            return {}
+        owner = progress.owner
+        readable = await self._reader.readable(
+            owner.tenant, owner.generation, [*documents], progress.principals
+        )
+        permits = self._policy.permits
+        return {id_: v for id_, v in readable.items() if permits(progress.caller, v)}
+
+
+def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
+    """Return whether a search that filters by scopes would find more than is left here.
+
+    A ranking that ended before its limit is complete.
+    """
+    limit = recall_limit(progress)
+    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
+    return any(
+        recalled.kind == "vector"
+        and len(recalled.candidates) >= limit
+        and len(left.candidates) < wanted
+        for recalled, left in zip(progress.rankings, verified.rankings, strict=True)
+    )
+
+
+def _first_of_each(verified: Verified, count: int) -> Verified:
+    """Return the candidates that a search that filters by scopes would have fetched."""
+    rankings = [
+        replace(one, candidates=one.candidates[:count]) if one.kind == "vector" else one
+        for one in verified.rankings
+    ]
+    return replace(verified, rankings=rankings)
+
+
+def _keep_current(
+    candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
+) -> list[Candidate]:
+    return [
+        # Take the uri from the catalog: entries of other documents with this text are never read,
+        # so the uri in them is never checked.
+        candidate if candidate.uri == version.uri else replace(candidate, uri=version.uri)
+        for candidate in candidates
+        if (version := versions.get(candidate.document_id)) is not None
+        and version.indexed_key == candidate.index_key
+    ]
+
+
+def _list_replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
+    """Return current documents for which only outdated versions were found."""
+    present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
+    return {
+        (c.document_id, c.index_key, verified.versions[c.document_id].indexed_key)
+        for ranking in rankings
+        for c in ranking.candidates
+        if c.document_id in verified.versions and c.document_id not in present
+    }

@@ -1,0 +1,402 @@
+"""Services of searches, which all their steps share, and the interfaces that systems implement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+
+from cachetools import LRUCache
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.plugins.registry import Systems, installed_systems
+from rag_assets.search.access import AccessPolicy
+from rag_assets.search.model import SearchAnswer
+from rag_assets.search.progress import SearchProgress
+from rag_assets.search.tenant_models import RerankerPool, VectorsOfQuestions
+from rag_assets.storage.catalog.builds.search_state import SearchStateReader
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
+from rag_assets.storage.index.model import (
+    MOST_PLACES,
+    Candidate,
+    Owner,
+    Place,
+    Places,
+    RankingRequest,
+)
+from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.tenants.model import Tenant
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_REMEMBERED = 10_000
+"""Maximum number of altered entries that are remembered as reported."""
+
+# Known entries.
+_MOST_ENTRIES: Final = 50_000
+"""Maximum number of cached entries of all tenants; about 30 MB."""
+_MOST_AT_ONCE: Final = 2_000
+"""Maximum entries that are read for one search. A document with more entries is not cached."""
+_SECONDS: Final = 60.0
+"""Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
+
+# Completeness of builds.
+_COUNT_SECONDS: Final = 30.0
+"""Age at which the count of a complete build expires."""
+_RECOUNT_SECONDS: Final = 2.0
+"""The same for a build that lacked entries, or in which a search found only outdated versions."""
+_WAIT_SECONDS: Final = 0.25
+"""Maximum time that a search waits for a count that is still running when the search is done."""
+_ATTEMPTS: Final = 3
+"""Maximum number of counts of a build whose expected entries change meanwhile."""
+_MOST_BUILDS: Final = 10_000
+
+_Build: TypeAlias = tuple[str, Owner]
+ServiceT = TypeVar("ServiceT")
+
+
+class AlteredEntries:
+    """Reports each altered index entry once; searches omit them (see StoredEntry.intact)."""
+
+    def __init__(self) -> None:
+        self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)
+
+    def report(self, tenant_id: str, ids: Collection[str]) -> None:
+        """Log the entries that were not reported before, all in one line."""
+        new = [id_ for id_ in ids if id_ not in self._reported]
+        if not new:
+            return
+        self._reported.update(dict.fromkeys(new))
+        _LOG.error(
+            f"{tenant_id}: {len(new)} index entries were altered since they were written, the first"
+            f" is {new[0]}; searches omit them. `rag-assets check {tenant_id}` lists their"
+            f" documents, `rag-assets sync {tenant_id} --repair` writes them again"
+        )
+
+
+@dataclass(slots=True)
+class _Known:
+    """The cached entries of a build in one state."""
+
+    state: Hashable
+    until: float
+    documents: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, document_id: str, entries: Sequence[Candidate]) -> None:
+        """Cache the entries of a document."""
+        self.drop([document_id])
+        self.documents[document_id] = tuple(entries)
+        self.count += len(entries) + 1
+
+    def drop(self, documents: Iterable[str]) -> None:
+        """Remove documents from the cache."""
+        for one in documents:
+            entries = self.documents.pop(one, None)
+            self.count -= 0 if entries is None else len(entries) + 1
+
+
+class KnownEntries:
+    """A cache of document entries by build, for one event loop.
+
+    A step that looks up places asks for the same few documents again and again. The cache keeps
+    their entries while the build is in the state that the step names, except entries that are
+    written again. The catalog confirms every candidate, wherever it comes from. If a search finds
+    outdated entries here, it is repeated with entries from the index. A repaired index is noticed
+    within a minute.
+
+    Args:
+        searcher: reads the index.
+        most: maximum number of entries; the least recently used builds are dropped first.
+    """
+
+    def __init__(self, searcher: EntrySearcher, most: int = _MOST_ENTRIES) -> None:
+        self._searcher = searcher
+        self._most = most
+        self._builds: OrderedDict[_Build, _Known] = OrderedDict()
+
+    async def at(
+        self,
+        index_name: str,
+        owner: Owner,
+        state: Hashable,
+        places: Sequence[Place],
+        beside: Iterable[str] = (),
+    ) -> list[Candidate] | None:
+        """Return the entries at the given places, in the same order; None if there are too many.
+
+        Args:
+            index_name, owner: the build.
+            state: a value that stays equal as long as no document changes.
+            places: at most MOST_PLACES.
+            beside: documents that later questions may ask for. They are read in the same
+                request as documents that are not cached, since a request costs more than the
+                entries it returns.
+        """
+        known = self._known((index_name, owner), state)
+        wanted = dict.fromkeys(place.document_id for place in places)
+        unknown = [one for one in wanted if one not in known.documents]
+        if unknown:
+            fresh = (one for one in beside if one not in known.documents and one not in wanted)
+            unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
+            request = RankingRequest(
+                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
+            )
+            [found] = await self._searcher.rankings(index_name, owner, [request])
+            if len(found) >= _MOST_AT_ONCE:
+                # The entries of the last document may be incomplete, and later documents may be
+                # missing.
+                met = dict.fromkeys(one.document_id for one in found)
+                met.popitem()
+                self._keep(known, [*met], [one for one in found if one.document_id in met])
+                if any(one not in known.documents for one in wanted):
+                    return None
+            else:
+                self._keep(known, unknown, found)
+        return _list_entries_at(places, known)
+
+    def forget_former(
+        self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
+    ) -> frozenset[str]:
+        """Remove entries of outdated versions from the cache, and return their documents' ids.
+
+        Args:
+            index_name, owner: the build.
+            versions: the documents' current versions in the catalog.
+        """
+        known = self._builds.get((index_name, owner))
+        if known is None:
+            return frozenset()
+        former = frozenset(
+            document_id
+            for document_id, version in versions.items()
+            if any(
+                entry.index_key != version.indexed_key
+                for entry in known.documents.get(document_id, ())
+            )
+        )
+        known.drop(former)
+        return former
+
+    def _known(self, build: _Build, state: Hashable) -> _Known:
+        known, now = self._builds.get(build), time.monotonic()
+        if known is None or known.state != state or known.until < now:
+            known = self._builds[build] = _Known(state, now + _SECONDS)
+        self._builds.move_to_end(build)
+        return known
+
+    def _keep(self, known: _Known, documents: Sequence[str], found: Sequence[Candidate]) -> None:
+        by_document: dict[str, list[Candidate]] = {one: [] for one in documents}
+        for candidate in found:
+            by_document[candidate.document_id].append(candidate)
+        for document_id, entries in by_document.items():
+            known.add(document_id, sorted(entries, key=lambda one: one.id))
+        while (
+            len(self._builds) > 1 and sum(one.count for one in self._builds.values()) > self._most
+        ):
+            self._builds.popitem(last=False)
+        if known.count > self._most:
+            known.drop([one for one in known.documents if one not in by_document])
+
+
+def _list_entries_at(places: Sequence[Place], known: _Known) -> list[Candidate]:
+    """Return the entries at places, without duplicates."""
+    found: dict[str, Candidate] = {}
+    for place in places:
+        for entry in known.documents.get(place.document_id, ()):
+            if place.symbol is None or place.symbol == entry.symbol != "":
+                found.setdefault(entry.id, entry)
+    return [*found.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    at: float
+    lacks_entries: bool
+
+
+class BuildCompleteness:
+    """Counts the entries of builds alongside searches, in one event loop.
+
+    Entries of an index can disappear without this project's involvement: an index is rolled back,
+    or somebody deletes entries. Searches then still answer, but with fewer results. A build is
+    counted at most once in half a minute in each process.
+
+    Args:
+        reader: reads the number of entries that a build should have.
+        searcher: counts the entries that the build has.
+    """
+
+    def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
+        self._reader, self._searcher = reader, searcher
+        self._verdicts: LRUCache[_Build, _Verdict] = LRUCache(_MOST_BUILDS)
+        self._counts: dict[_Build, asyncio.Task[None]] = {}
+
+    def begin(self, index_name: str, owner: Owner) -> None:
+        """Start counting the entries of a build, unless they were counted recently."""
+        self._begin((index_name, owner), _COUNT_SECONDS)
+
+    async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
+        """Return whether a build is known to lack entries by now.
+
+        Args:
+            index_name, owner: the build; its count has been started.
+            is_doubtful: whether a search found only outdated versions, so the last count may be
+                stale.
+        """
+        build = index_name, owner
+        if is_doubtful:
+            self._begin(build, _RECOUNT_SECONDS)
+        if (count := self._counts.get(build)) is not None:
+            await asyncio.wait({count}, timeout=_WAIT_SECONDS)
+        verdict = self._verdicts.get(build)
+        return verdict is not None and verdict.lacks_entries
+
+    async def close(self) -> None:
+        """Cancel counts that are still running."""
+        counts = list(self._counts.values())
+        for count in counts:
+            count.cancel()
+        await asyncio.gather(*counts, return_exceptions=True)
+
+    def _begin(self, build: _Build, seconds: float) -> None:
+        verdict = self._verdicts.get(build)
+        if verdict is not None and verdict.lacks_entries:
+            seconds = min(seconds, _RECOUNT_SECONDS)
+        is_fresh = verdict is not None and time.monotonic() - verdict.at < seconds
+        if is_fresh or build in self._counts:
+            return
+        count = self._counts[build] = asyncio.create_task(self._judge(build))
+        count.add_done_callback(lambda _: self._counts.pop(build, None))
+
+    async def _judge(self, build: _Build) -> None:
+        at = time.monotonic()
+        try:
+            lacks = await self._lacks(*build)
+        except RagAssetsError:
+            lacks = None  # A server that does not answer is reported by the search itself.
+        if lacks is not None:
+            self._verdicts[build] = _Verdict(at, lacks)
+
+    async def _lacks(self, index_name: str, owner: Owner) -> bool | None:
+        """Return whether a build lacks entries; None while it is being written to."""
+        expected = await self._reader.expected_entries(owner.tenant, owner.generation)
+        for _ in range(_ATTEMPTS):
+            if expected is None or not expected.is_settled:
+                return None
+            entries, recent = await self._searcher.count(index_name, owner, expected.recent_keys)
+            if entries >= expected.entries and recent >= expected.recent:
+                return False
+            # Entries that were deleted between the two reads were deleted from the catalog first.
+            before, expected = (
+                expected,
+                await self._reader.expected_entries(owner.tenant, owner.generation),
+            )
+            if before == expected:
+                return True
+        return None
+
+
+class Step(Protocol):
+    """A step of a search."""
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Return the progress after this step; the same object if the step does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchServices:
+    """The services that steps use, in one event loop.
+
+    Attributes:
+        catalog: the catalog's tables, for blocking statements: call them in a thread.
+        reader: the catalog's statements for searches.
+        searcher: searches of the index.
+        vectors: embeds questions.
+        rerankers: scores passages.
+        policy: decides what callers may read.
+        altered: reports entries that were altered in the index.
+        known: entries at places that steps asked for.
+        completeness: counts the entries of builds.
+    """
+
+    catalog: Catalog
+    reader: SearchStateReader
+    searcher: EntrySearcher
+    vectors: VectorsOfQuestions
+    rerankers: RerankerPool
+    policy: AccessPolicy
+    altered: AlteredEntries = field(default_factory=AlteredEntries)
+    known: KnownEntries = field(init=False)
+    _of_systems: dict[object, Any] = field(default_factory=dict)
+    completeness: BuildCompleteness = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", KnownEntries(self.searcher))
+        completeness = BuildCompleteness(self.reader, self.searcher)
+        object.__setattr__(self, "completeness", completeness)
+
+    def of_system(self, make: Callable[[], ServiceT]) -> ServiceT:
+        """Return a service of a system, created only once for these services.
+
+        Args:
+            make: creates the service; for example its class.
+        """
+        if make not in self._of_systems:
+            self._of_systems[make] = make()
+        found: ServiceT = self._of_systems[make]
+        return found
+
+
+class TrustedStep:
+    """A step that belongs to one of this project's systems.
+
+    The plan keeps all changes that such a step makes, as for a built-in step (see SearchPlan). The
+    candidates that it adds are verified like all others.
+
+    Attributes:
+        after, before: steps that must run before and after this one, if they are in the same
+            list.
+    """
+
+    after: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[tuple[str, ...]] = ()
+
+
+StepFactory: TypeAlias = Callable[[SearchServices], Step]
+
+
+class QuestionReader(Protocol):
+    """Interprets questions to tenants whose chunker reads facts.
+
+    A system names its question readers in `System.question_readers`, by the name of the chunker.
+    """
+
+    def topic(self, query: str) -> str:
+        """Return the words of a question to search for, without those that only state a purpose."""
+
+    def consists_of_names(self, query: str) -> bool:
+        """Return whether a question consists only of names that some text must contain."""
+
+    async def complete(
+        self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
+    ) -> SearchAnswer:
+        """Return the answer, completed with what the facts add, such as a warning or a question."""
+
+
+def question_reader_of(tenant: Tenant) -> QuestionReader | None:
+    """Return the reader of questions to a tenant; None if no reader interprets its questions."""
+    readers = _readers(installed_systems()) if tenant.reads_facts else {}
+    return next((readers[name] for name in tenant.fact_readers if name in readers), None)
+
+
+@lru_cache(maxsize=4)
+def _readers(systems: Systems) -> Mapping[str, QuestionReader]:
+    return systems.load("question_readers")

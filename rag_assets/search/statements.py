@@ -1,0 +1,491 @@
+"""Statements: sentences and clauses of claims and passages, parsed to be compared.
+
+A word of a statement has its stem, and the clause and segment it stands in. Statements are compared
+by the words that they share, and by words that exclude each other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import chain, groupby
+from typing import Final, TypeAlias
+
+from rag_assets.search.sentences import blank_addresses, blank_markers, pieces_of, plain_text
+from rag_assets.search.words import (
+    BOUNDS,
+    CONTRASTS,
+    EXCEPTIVES,
+    IRREGULAR,
+    NECESSITY,
+    QUANTIFIERS,
+    RELATIVES,
+    UNSPACED,
+    opposites_of,
+    stemmer_of,
+    stems_that_deny,
+    word_values,
+    words_of,
+)
+from rag_assets.storage.index.common_words import COMMON_WORDS
+
+_TOKEN: Final = re.compile(
+    r"\d+(?:[:.,]\d+)+|[^\W_]+(?:[_.\-/][^\W_]+)*(?:['’](?:t|s)(?!\w))?|[,;:()–—、，；。]"
+)
+_UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
+_CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
+_HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
+_LEAST_LETTERS: Final = 4
+"""Minimum letters of a content word, in languages without a list of stop words."""
+_MOST_CACHED: Final = 4_096
+"""Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
+_LONGEST_CACHED: Final = 400
+"""Maximum characters of a cached sentence, since a fence may be as long as its passage."""
+_BESIDE: Final = 2
+_DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
+"""Languages in which a negation may come after the word that it negates."""
+_ABLE: Final = frozenset({"can", "could", "might"})
+"""Words for an ability, which a necessity may imply."""
+_ENABLED: Final = frozenset({"abl", "allow", "permit"})
+"""Stems of verbs that enable somebody to do something."""
+_SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
+"""Converse verbs, one from each group. Which verb of a group fits depends on the subject, not on
+the object."""
+Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
+_Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
+# All patterns run in linear time: repetitions are bounded, or can start in one place only.
+_NUMBER: Final = r"(?<!\d)\d{1,20}(?:[.,]\d{1,20}){0,20}"
+_VALUE: Final = rf"(?P<value>{_NUMBER}|[^\W\d_]{{1,20}})"
+_VALUE_BEFORE: Final = rf"(?P<value>{_NUMBER}|(?<![^\W\d_])[^\W\d_]{{1,20}})"
+_SIDES: Final = {
+    phrase: name.partition("_")[0] for name, phrases in BOUNDS.items() for phrase in phrases
+}
+_BEFORE: Final = "|".join((*BOUNDS["low"], *BOUNDS["high"]))
+_AFTER: Final = "|".join((*BOUNDS["low_after"], *BOUNDS["high_after"]))
+_BOUNDED: Final = (
+    re.compile(rf"(?<!\w)(?P<bound>{_BEFORE})\s?(?:[€$£]\s?)?{_VALUE}"),
+    re.compile(rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{_AFTER})(?!\w)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a clause.
+
+    Attributes:
+        clause: index of its clause within the sentence.
+        part: index of its segment; commas and words such as "but" separate segments.
+        has_meaning: False for a stop word.
+    """
+
+    written: str
+    stem: str
+    clause: int
+    part: int
+    has_meaning: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence or a clause."""
+
+    words: tuple[Word, ...]
+    language: str
+
+    def __hash__(self) -> int:
+        """Return the hash of the words; it is computed only once because it is used often."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.words)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Return the stems of the content words, and of all other words that have opposites."""
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Return the stems of the content words."""
+        return frozenset(word.stem for word in self.words if word.has_meaning)
+
+    @cached_property
+    def listed(self) -> Sequence[str]:
+        """Return the stems of the words that have opposites."""
+        return sorted(self.stems & sides_by_stem(self.language).keys())
+
+    @cached_property
+    def pairs(self) -> dict[Statement, Sequence[tuple[str, str]]]:
+        """Return the cached results of pairs_of_opposites, by the other statement."""
+        return {}
+
+    @cached_property
+    def alignments(self) -> dict[Statement, Alignment]:
+        """Return the cached results of align, by the other statement."""
+        return {}
+
+    @cached_property
+    def denied(self) -> frozenset[int]:
+        """Return the indexes of the negated clauses."""
+        negators = words_of("negators", self.language)
+        counts = Counter(word.clause for word in self.words if word.written in negators)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        return frozenset(
+            clause
+            for clause, count in counts.items()
+            # In French, ne ... pas is one negation.
+            if (count % 2 or self.language == "fr") and not (clause and begins[clause] in RELATIVES)
+        )
+
+    @cached_property
+    def denied_content(self) -> frozenset[str]:
+        """Return the stems of the content words in negated clauses."""
+        words = (word for word in self.words if word.clause in self.denied)
+        return frozenset(word.stem for word in words if word.has_meaning)
+
+    @cached_property
+    def restrictors(self) -> frozenset[str]:
+        """Return the words next to which a negated phrase may mean the same as its opposite."""
+        return words_of("restrictors", self.language) & {word.written for word in self.words}
+
+    @cached_property
+    def is_unclear(self) -> bool:
+        """Return whether a negation stands in a relative clause, whose end cannot be recognized."""
+        negators = words_of("negators", self.language)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
+        return any(word.written in negators and word.clause in within for word in self.words)
+
+    def clauses_with(self, stems: Container[str]) -> frozenset[int]:
+        """Return the indexes of the clauses that contain at least one of the stems."""
+        return frozenset(word.clause for word in self.words if word.stem in stems)
+
+    def words_beside(self, stems: Container[str]) -> Sequence[Word]:
+        """Return the words whose stems are not given; empty if no word has a given stem."""
+        others = [word for word in self.words if word.stem not in stems]
+        return others if len(others) < len(self.words) else ()
+
+    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
+        """Return the words that may invert a negation, from clauses with one of the stems."""
+        clauses = self.clauses_with(stems)
+        words = [word for word in self.words if word.clause in clauses]
+        restrictors = words_of("restrictors", self.language) & {word.written for word in words}
+        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
+
+    @cached_property
+    def parts(self) -> tuple[Statement, ...]:
+        """Return the segments between commas and contrasts; the statement itself if it is one."""
+        parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
+        return tuple(Statement(part, self.language) for part in parts)
+
+    @cached_property
+    def excepts(self) -> bool:
+        """Return whether the statement makes an exception, for which the opposite holds."""
+        return any(word.written in EXCEPTIVES for word in self.words)
+
+    @cached_property
+    def focus(self) -> frozenset[str]:
+        """Return the stems that negations apply to: the next or, in some languages, the last."""
+        negators = words_of("negators", self.language)
+        found: list[str] = []
+        for at, word in enumerate(self.words):
+            if word.written in negators:
+                found += [after.stem for after in self.words[at:] if after.has_meaning][:1]
+                if self.language in _DENY_BEHIND:
+                    found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
+        return frozenset(found)
+
+    def polarity(self, stem: str) -> frozenset[bool]:
+        """Return whether the clauses that contain a word are negated: True, False, or both."""
+        return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
+
+
+@dataclass(frozen=True, eq=False)
+class StatementIndex:
+    """Unique statements by their words; few of them share enough words with a claim to compare."""
+
+    statements: tuple[Statement, ...]
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Return the indexes of the statements that contain each stem."""
+        found = defaultdict[str, list[int]](list)
+        for at, statement in enumerate(self.statements):
+            for stem in statement.stems:
+                found[stem].append(at)
+        return found
+
+    def like(self, said: Statement, least: float) -> Iterator[tuple[Statement, float]]:
+        """Yield the statements with at least a given share of a claim's words, and that share."""
+        counts = Counter(at for stem in said.content for at in self.places.get(stem, ()))
+        # An upper bound: at best, every word of the claim that has opposites and is missing in a
+        # statement is not counted.
+        plain = len(said.content.difference(said.listed))
+        for at, count in sorted(counts.items()):
+            if count / max(count, plain) < least:
+                continue
+            if (share := share_of_words(said, self.statements[at])) >= least:
+                yield self.statements[at], share
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedPassage:
+    """The sentences of a passage, in order, with the indexes that checking a claim needs."""
+
+    sentences: tuple[Statement, ...]
+    bounds: Mapping[str, Sequence[tuple[frozenset[str], Statement]]]
+    """By number, the sides on which sentences bound it, and these sentences."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str], language: str) -> ParsedPassage:
+        """Parse the sentences of one or more passages."""
+        sentences = []
+        bounds = defaultdict[str, list[tuple[frozenset[str], Statement]]](list)
+        for text in chain.from_iterable(map(_sentences_of, texts)):
+            is_short = len(text) <= _LONGEST_CACHED
+            statement = (_parse_cached if is_short else parse_statement)(text, language)
+            if statement.words:
+                sentences.append(statement)
+                for value, sides in bounds_of(text, language).items():
+                    bounds[value].append((frozenset(sides), statement))
+        return cls(tuple(sentences), dict(bounds))
+
+    @cached_property
+    def whole(self) -> StatementIndex:
+        """Return the sentences, indexed by their words."""
+        return StatementIndex(tuple(dict.fromkeys(self.sentences)))
+
+    @cached_property
+    def parts(self) -> StatementIndex:
+        """Return the segments of the sentences, indexed by their words."""
+        return StatementIndex(
+            tuple(dict.fromkeys(part for one in self.sentences for part in one.parts))
+        )
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Return the stems of all content words."""
+        return frozenset[str]().union(*(sentence.content for sentence in self.sentences))
+
+    @cached_property
+    def by_part(self) -> Mapping[Statement, int]:
+        """Return, for each segment, the index of the first sentence that contains it."""
+        found: dict[Statement, int] = {}
+        for at, sentence in enumerate(self.sentences):
+            for part in sentence.parts:
+                found.setdefault(part, at)
+        return found
+
+    @cached_property
+    def by_statement(self) -> Mapping[Statement, int]:
+        """Return, by statement, the index of the first sentence that is it or contains it."""
+        found = dict(self.by_part)
+        for at, sentence in enumerate(self.sentences):
+            found[sentence] = min(at, found.get(sentence, at))
+        return found
+
+
+def share_of_words(said: Statement, statement: Statement) -> float:
+    """Return the share of a claim's words that a statement contains; opposites are not counted."""
+    shared = said.content & statement.stems
+    contrary = {first for first, _ in pairs_of_opposites(said, statement)}
+    claimed = said.content - (contrary - shared)
+    return len(shared) / max(1, len(claimed))
+
+
+def pairs_of_opposites(said: Statement, statement: Statement) -> Sequence[tuple[str, str]]:
+    """Return the pairs of a claim's stem and a passage's stem that exclude each other."""
+    if (pairs := said.pairs.get(statement)) is None:
+        pairs = said.pairs[statement] = tuple(_find_opposites(said, statement))
+    return pairs
+
+
+def _find_opposites(said: Statement, statement: Statement) -> Iterator[tuple[str, str]]:
+    listed = sides_by_stem(said.language)
+    for stem in said.listed:
+        for are_converses, side, others in listed[stem]:
+            theirs = statement.stems & others
+            if not theirs or said.stems & others or statement.stems & side:
+                continue
+            pair = stem, min(theirs)
+            are_verbs = bool(_SUBJECTS & (side | others))
+            if _is_necessary_ability(said, statement, pair):
+                continue
+            if not are_converses or _have_common_neighbour(
+                said, statement, pair, are_verbs=are_verbs
+            ):
+                yield pair
+
+
+def _is_necessary_ability(said: Statement, statement: Statement, pair: tuple[str, str]) -> bool:
+    """Return whether the "can" of one text and the "must" of the other are compatible.
+
+    They are if "can" names what the necessity requires, or a way to fulfil it: the ticket must be
+    shown, and it can be shown on a phone.
+    """
+    mine, theirs = pair
+    if NECESSITY not in pair or not _ABLE.intersection(pair):
+        return False
+    if mine == NECESSITY:
+        return bool(_ENABLED & _neighbours(said, mine)[1])
+    return bool(_ENABLED & _neighbours(statement, theirs)[1] or said.content - statement.stems)
+
+
+def _have_common_neighbour(
+    said: Statement, other: Statement, pair: tuple[str, str], *, are_verbs: bool
+) -> bool:
+    """Return whether two words precede the same words; verbs must also follow the same words."""
+    (before, after), (their_before, their_after) = (
+        _neighbours(said, pair[0]),
+        _neighbours(other, pair[1]),
+    )
+    if before & their_before and after & their_after:
+        return True
+    if after and their_after:
+        return bool(after & their_after) and not are_verbs
+    return bool(before & their_before) and not (after or their_after)
+
+
+def _neighbours(statement: Statement, stem: str) -> tuple[frozenset[str], frozenset[str]]:
+    at = next(number for number, word in enumerate(statement.words) if word.stem == stem)
+    before = [word.stem for word in statement.words[:at] if word.has_meaning]
+    after = [word.stem for word in statement.words[at + 1 :] if word.has_meaning]
+    return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
+
+
+def align_words(said: Statement, statement: Statement) -> Alignment:
+    """Return the share of a claim's words that a statement has in order, and the replacements.
+
+    A replacement is the start and end of words in the claim, then the start and end of the words in
+    the statement that they replace.
+    """
+    if (known := said.alignments.get(statement)) is None:
+        mine = [word.stem for word in said.words]
+        theirs = [word.stem for word in statement.words]
+        matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+        common = sum(block.size for block in matcher.get_matching_blocks())
+        replaced = tuple(code[1:] for code in matcher.get_opcodes() if code[0] == "replace")
+        known = said.alignments[statement] = (common / max(1, len(mine)), replaced)
+    return known
+
+
+@cache
+def sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
+    """Return, for each word with opposites, its synonyms and the words that exclude it."""
+    found: dict[str, list[_Side]] = {}
+    for are_converses, sides in opposites_of(language):
+        for side in sides:
+            others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
+            for stem in side:
+                found.setdefault(stem, []).append((are_converses, side, others))
+    return found
+
+
+@lru_cache(maxsize=32)
+def parse_passages(texts: tuple[str, ...], language: str) -> ParsedPassage:
+    """Return the parsed sentences of passages; cached, since every claim needs them."""
+    return ParsedPassage.of(texts, language)
+
+
+def parse_statement(sentence: str, language: str) -> Statement:
+    """Parse the words of a sentence."""
+    return Statement(_parse_words(sentence, language), language)
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _parse_cached(sentence: str, language: str) -> Statement:
+    """Return a parsed sentence; cached, since many claims cite the same passages."""
+    return parse_statement(sentence, language)
+
+
+def _parse_words(text: str, language: str) -> tuple[Word, ...]:
+    folded = plain_text(blank_addresses(text))
+    if language in UNSPACED:
+        return tuple(_unspaced_words(folded, language))
+    return tuple(_spaced_words(folded, language))
+
+
+def _spaced_words(text: str, language: str) -> Iterator[Word]:
+    stemmer, starts = stemmer_of(language), words_of("clauses", language)
+    unmeant = words_of("negators", language) | starts | QUANTIFIERS
+    necessary = words_of("necessary", language)
+    clause, part, is_begun = 0, 0, False
+    text = _HAVE_TO.sub("must", text.replace("’", "'")) if language == "en" else text
+    for token in _TOKEN.findall(text):
+        if not token[0].isalnum() or token in starts:
+            part += is_begun and (not token[0].isalnum() or token in CONTRASTS)
+            clause, is_begun = clause + is_begun, False
+            if not token[0].isalnum():
+                continue
+        word = _CONTRACTED.sub("", token)
+        if token.endswith("n't") and language == "en":
+            yield Word("not", "not", clause, part, has_meaning=False)
+        is_begun = True
+        if word in necessary:
+            yield Word(word, NECESSITY, clause, part, has_meaning=True)
+            continue
+        is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
+        has_meaning = not is_common and word not in unmeant
+        yield Word(
+            word, stemmer.stemWord(IRREGULAR.get(word, word)), clause, part, has_meaning=has_meaning
+        )
+
+
+def _unspaced_words(text: str, language: str) -> Iterator[Word]:
+    """Yield the words of a text that are in the word lists, and its other characters one by one."""
+    negators = words_of("negators", language)
+    clause = 0
+    for token in _unspaced_pattern(language).findall(text):
+        if not token[0].isalnum():
+            clause += 1
+            continue
+        yield Word(token, token, clause, clause, has_meaning=token not in negators)
+
+
+@cache
+def _unspaced_pattern(language: str) -> re.Pattern[str]:
+    """Return a pattern for the words in a language's lists, longest first, or one character."""
+    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
+    listed |= words_of("negators", language) | words_of("restrictors", language)
+    longest = sorted(listed, key=len, reverse=True)
+    return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def bounds_of(text: str, language: str) -> Mapping[str, set[str]]:
+    """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
+    folded, found = plain_text(text), dict[str, set[str]]()
+    rest = folded
+    for pattern in _BOUNDED:
+        for bound in pattern.finditer(folded):
+            values = word_values(bound["value"])
+            written = f"{min(values):g}" if values else bound["value"]
+            if written[0].isdigit():
+                found.setdefault(written, set()).add(_SIDES[bound["bound"]])
+        rest = pattern.sub(r"\g<value>", rest)
+    statement, turned = (
+        Statement(_parse_words(rest, language), language),
+        {"low": "high", "high": "low"},
+    )
+    for value, sides in found.items():
+        if any(True in statement.polarity(stem) for stem in stems_of_value(statement, value)):
+            found[value] = {turned[side] for side in sides}
+    return found
+
+
+def stems_of_value(statement: Statement, value: str) -> Iterator[str]:
+    """Yield the stems of the words of a statement that stand for a number."""
+    for word in statement.words:
+        if word.written == value or value in {f"{one:g}" for one in word_values(word.written)}:
+            yield word.stem
+
+
+@lru_cache(maxsize=64)
+def _sentences_of(passage: str) -> tuple[str, ...]:
+    """Return the sentences of a passage without markers; cached like the parsed sentences."""
+    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -1,0 +1,276 @@
+"""Models of tenants in one event loop: embedders of questions, and rerankers.
+
+A model is created in a thread when it is first used. Once a minute its connections are closed; they
+reopen with the tenant's current provider key.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from anyio.to_thread import run_sync
+from cachetools import LRUCache
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.rerankers import Rerankers
+from rag_assets.billing.usage_meter import Meter
+from rag_assets.common.errors import (
+    ConfigurationError,
+    IndexInconsistent,
+    MalformedResponse,
+    RerankFailed,
+)
+from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.models.config import EmbedderConfig, RerankConfig
+from rag_assets.models.embedding.coverage import Reading, assess_reading
+from rag_assets.models.embedding.protocol import Charge, Embedder
+from rag_assets.models.embedding.vectors import embed_query
+from rag_assets.models.factory import price_of
+from rag_assets.models.reranking.protocol import Reranker
+from rag_assets.search.progress import Passage, Reranking
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.index.common_words import sentence_language
+from rag_assets.tenants.model import Tenant
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_MODELS: Final = 1_024
+"""Maximum number of cached models of each kind."""
+_KEY_SECONDS: Final = 60.0
+_CACHED_BYTES: Final = 64 * 1024 * 1024
+_OVERHEAD_BYTES: Final = 1_024
+"""Memory of a cached vector and its key, without the vector: measured, and rounded up."""
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+
+
+class _Model(Protocol):
+    async def close(self) -> None: ...
+
+
+_ModelT = TypeVar("_ModelT", bound=_Model)
+
+
+@dataclass(slots=True)
+class _CachedModel(Generic[_ModelT]):
+    model: _ModelT
+    renewed_at: float
+
+
+class _ModelCache(Generic[_ModelT]):
+    """Models by key; the least recently used are dropped first."""
+
+    def __init__(self) -> None:
+        self._cached: LRUCache[Hashable, _CachedModel[_ModelT]] = LRUCache(_MAX_MODELS)
+
+    async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
+        """Return the model of a key.
+
+        Args:
+            key: identifies a tenant and the configuration of its model.
+            make: creates the model; it may read files, so it runs in a thread.
+        """
+        cached, now = self._cached.get(key), time.monotonic()
+        if cached is None:
+            cached = self._cached.setdefault(key, _CachedModel(await run_sync(make), now))
+        if now - cached.renewed_at > _KEY_SECONDS:
+            cached.renewed_at = now
+            await cached.model.close()
+        return cached.model
+
+    async def close(self) -> None:
+        """Close the models' connections; must be called in the event loop that used them."""
+        models = [cached.model for cached in self._cached.values()]
+        self._cached.clear()
+        for model in models:
+            await model.close()
+
+
+class VectorsOfQuestions(Protocol):
+    """Computes or looks up the vectors of questions."""
+
+    async def of(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        """Return the question's vector, from exactly the embedder that built the generation."""
+
+    async def reading(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Reading:
+        """Return how well the generation's embedder reads the question (see coverage)."""
+
+    async def close(self) -> None:
+        """Close connections; must be called in the event loop that used them."""
+
+
+class QuestionVectors:
+    """Embeds questions, and caches their vectors by tenant, so that each is paid for only once.
+
+    Args:
+        embedders: creates the embedder that built a generation.
+        meter: counts the cost of questions.
+    """
+
+    def __init__(self, embedders: Embedders, meter: Meter) -> None:
+        self._embedders = embedders
+        self._meter = meter
+        self._models: _ModelCache[Embedder] = _ModelCache()
+        self._vectors: LRUCache[tuple[TenantRef, str, bytes], Vector] = LRUCache(
+            _CACHED_BYTES, _bytes_of
+        )
+
+    async def of(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        """Return the question's vector, from exactly the embedder that built the generation.
+
+        Raises:
+            ProviderError: the question could not be embedded.
+            IndexInconsistent: the generation's embedder can no longer be created.
+        """
+        # Hash the question, since it can be longer than its vector. Half of a surrogate pair must
+        # be hashable too.
+        encoded = question.encode("utf-8", "surrogatepass")
+        key = (ref, serving.embedder_id, blake2b(encoded, digest_size=16).digest())
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = await self._embed_question(ref, tenant, serving, question)
+            if _bytes_of(vector) <= _CACHED_BYTES:
+                self._vectors[key] = vector
+        return vector
+
+    async def reading(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Reading:
+        """Return how well the generation's embedder reads the question (see coverage).
+
+        Raises:
+            ProviderError, IndexInconsistent: see `of`.
+        """
+        language = sentence_language(question)
+        if question.isascii() and language in {None, "en"}:  # Every model reads English.
+            return "known"
+        embedder = await self._embedder(ref, tenant, serving)
+        # Run in a thread: it may load a tokenizer.
+        return await run_sync(assess_reading, embedder, question, language)
+
+    async def close(self) -> None:
+        """Close the embedders' connections; must be called in the event loop that used them."""
+        await self._models.close()
+
+    async def _embed_question(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> Vector:
+        embedder = await self._embedder(ref, tenant, serving)
+        # Use the price that the tenant states now, or else the price at the time of the build.
+        built = EmbedderConfig.model_validate(serving.embedder)
+        price = tenant.embedder.price or price_of(built)
+        try:
+            answer = await embed_query(embedder, question)
+        except MalformedResponse as error:
+            charge = Charge(error.tokens, error.requests)
+            self._meter.count(ref, serving.embedder_id, charge, price)
+            raise
+        charge = Charge(answer.tokens, answer.requests, len(answer.vectors))
+        self._meter.count(ref, serving.embedder_id, charge, price)
+        vector: Vector = answer.vectors[0]
+        return vector
+
+    async def _embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> Embedder:
+        def make() -> Embedder:
+            embedder = self._embedders.of_generation(ref, tenant, serving)
+            if embedder.embedder_id != serving.embedder_id:
+                raise IndexInconsistent(
+                    f"generation {serving.number} was built by {serving.embedder_id}, but the same"
+                    " settings"
+                    f" now select {embedder.embedder_id}",
+                    hint="sync the tenant: a new generation is built with the present model",
+                )
+            return embedder
+
+        return await self._models.get((ref, serving.embedder_id, tenant.embedder), make)
+
+
+class RerankerPool:
+    """Scores passages with the tenants' rerankers; a fault never fails a search.
+
+    Args:
+        rerankers: creates the tenants' rerankers.
+    """
+
+    def __init__(self, rerankers: Rerankers) -> None:
+        self._rerankers = rerankers
+        self._models: _ModelCache[Reranker] = _ModelCache()
+
+    async def score(
+        self,
+        ref: TenantRef,
+        config: RerankConfig,
+        question: str,
+        order: Sequence[Passage],
+        *,
+        known: Reranking | None = None,
+    ) -> Reranking:
+        """Score the first passages of an order.
+
+        Args:
+            config: configuration of the reranker.
+            order: best first; only passages that the caller may read, since their text may be
+                sent to a server.
+            known: scores for this question from an earlier attempt. Passages with such a score
+                are not scored again. If the attempt had a fault, no passage is scored.
+        """
+        first = order[: config.first]
+        if not first:
+            return Reranking({})
+        before = known.scores if known else {}
+        scored = {passage.id: before[passage.id] for passage in first if passage.id in before}
+        if known and known.fault:
+            return replace(known, scores=scored)
+        new = [passage for passage in first if passage.id not in scored]
+        if not new:
+            return Reranking(scored, blend=config.blend)
+        try:
+            reranker = await self._models.get(
+                (ref, config), lambda: self._rerankers.of(ref, config)
+            )
+            texts = [_embedded_text(passage) for passage in new]
+            scores = await reranker.scores(question, texts, seconds=config.seconds)
+        except (RerankFailed, ConfigurationError) as error:
+            fault = error.fault if isinstance(error, RerankFailed) else "not usable"
+            if fault != "resting":
+                _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
+            return Reranking({}, fault)
+        scored |= {
+            passage.id: score
+            for passage, score in zip(new, scores, strict=True)
+            if score is not None
+        }
+        return Reranking(scored, "late" if len(scored) < len(first) else None, config.blend)
+
+    async def close(self) -> None:
+        """Close the rerankers' connections; must be called in the event loop that used them."""
+        await self._models.close()
+
+
+def _embedded_text(passage: Passage) -> str:
+    """Return the text of a passage as it was embedded, with its title and headings."""
+    fields = passage.fields
+    return embedding_text(
+        fields.get("title"),
+        tuple(fields["heading_path"]),
+        fields["text"],
+        context=fields.get("context") or "",
+    )
+
+
+def _bytes_of(vector: Vector) -> int:
+    return vector.nbytes + _OVERHEAD_BYTES

@@ -1,0 +1,214 @@
+"""Merging passages, sharing places and spreading documents, without a search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.search import gathering
+from rag_assets.search.gathering import (
+    MOST_PARTS,
+    Wording,
+    are_adjoining,
+    are_alike,
+    are_overlapping,
+    document_id,
+    group_items,
+    merge_passages,
+    share_places,
+    spread_documents,
+)
+from rag_assets.search.progress import Passage
+from rag_assets.storage.index.model import SYMBOL, Candidate
+
+TEXT = "One two three.\n\nFour five six.\nSeven eight nine.\n\nTen eleven."
+
+
+def passage(
+    start: int,
+    end: int,
+    ordinal: int = 0,
+    *,
+    document: str = "a",
+    version: str = "1",
+    **more: object,
+) -> Passage:
+    fields = {
+        "text": TEXT[start:end],
+        "start": start,
+        "end": end,
+        "ordinal": ordinal,
+        "heading_path": [],
+        "source_type": "file",
+        "line_start": TEXT[:start].count("\n") + 1,
+        "line_end": TEXT[:end].count("\n") + 1,
+        **more,
+    }
+    id_ = f"{document}{version}{ordinal}"
+    candidate = Candidate(id_, document, version, 1.0, f"files/{document}.md", id_, ordinal)
+    return Passage(candidate, (), fields)
+
+
+@given(
+    st.lists(st.integers(0, len(TEXT)), min_size=4, max_size=12, unique=True),
+    st.randoms(use_true_random=False),
+)
+def test_merge_of_overlapping_passages_is_the_documents_text(
+    cuts: list[int], chance: Random
+) -> None:
+    edges = sorted(cuts)
+    parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
+    chance.shuffle(parts)
+    groups = group_items(parts, document_id, are_adjoining, most=99)
+    assert sum(map(len, groups)) == len(parts)
+    for group in groups:
+        found = merge_passages(group)
+        start, end = found.fields["start"], found.fields["end"]
+        assert len(group) <= MOST_PARTS
+        assert found.fields["text"] == TEXT[start:end]
+        assert found.id == group[0].id
+        assert found.fields["line_end"] == TEXT[:end].count("\n") + 1
+        assert len(group) == 1 or [*found.parts] == sorted(
+            group, key=lambda one: one.fields["start"]
+        )
+
+
+def test_merge_keeps_the_line_ends_between_passages() -> None:
+    parts = passage(0, 14, 0), passage(16, 30, 1), passage(31, 48, 2)
+    assert merge_passages(parts).fields["text"] == TEXT[:48]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        passage(16, 30, 1, version="2"),
+        passage(16, 30, 1, document="b"),
+        passage(16, 30, 2),
+        passage(16, 30, 1, sheet="Costs"),
+        passage(16, 30, 1, source_type="block"),
+        passage(16, 30, 1, metadata={SYMBOL: "App\\Pump"}),
+        passage(16, 30, 1, text="Four five."),
+        passage(10, 30, 1, text="x" * 20),
+        passage(50, 61, 1),
+    ],
+)
+def test_passages_with_something_between_them_are_not_adjoining(other: Passage) -> None:
+    assert not are_adjoining(passage(0, 14), other)
+    assert not are_adjoining(other, passage(0, 14))
+
+
+def test_only_a_common_text_overlaps() -> None:
+    assert are_adjoining(passage(0, 14), passage(16, 30, 1))
+    assert not are_overlapping(passage(0, 14), passage(16, 30, 1))
+    assert are_overlapping(passage(0, 20), passage(16, 30, 1))
+
+
+def test_passages_are_adjoining_if_the_same_documents_hold_both() -> None:
+    first, second = passage(0, 14), passage(10, 30, 1)
+    copied = replace(second, also=("u", "v"))
+    for of in (are_adjoining, are_overlapping):
+        assert not of(first, copied)
+        assert of(replace(first, also=("v", "u")), copied)
+
+
+def test_merge_names_headings_that_all_parts_have_in_common() -> None:
+    first = passage(0, 14, 0, heading_path=["A", "B"], page=1, block_id=["x"], block_starts=[0])
+    second = passage(16, 30, 1, heading_path=["A", "C"], page=2, block_id=["y"], block_starts=[16])
+    copies = [Passage(one.candidate, ("u", "v"), one.fields) for one in (second, first)]
+    found = merge_passages(copies)
+    assert found.also == ("u", "v")
+    assert (found.fields["heading_path"], found.fields["page"]) == (["A"], 1)
+    assert (found.fields["block_id"], found.fields["block_starts"]) == (["x", "y"], [0, 16])
+    assert found.fields["ordinal"] == 1, "of the best one"
+
+
+def test_spread_gives_places_to_documents_that_are_near_alone() -> None:
+    near = [("a", 9.0), ("a", 8.9), ("a", 8.8), ("a", 8.7), ("a", 8.0), ("b", 7.5), ("c", 6.0)]
+    assert shown(near) == "aabaaac"
+    far = [(name, score if name == "a" else score - 4) for name, score in near]
+    assert shown(far) == "aaaaabc"
+    assert shown([("a", 3.0), ("a", 2.0), ("a", 1.0)]) == "aaa"
+    assert shown([]) == ""
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1)), max_size=9),
+    st.floats(0.01, 100),
+    st.floats(-5, 5),
+)
+def test_spread_keeps_the_order_of_each_document_whatever_the_scale(
+    items: list[tuple[str, float]], factor: float, shift: float
+) -> None:
+    items = sorted(((name, round(score, 3)) for name, score in items), key=lambda one: -one[1])
+    numbered = list(enumerate(items))
+    found = spread_documents(numbered, lambda one: one[1][0], [score for _, (_, score) in numbered])
+    assert sorted(found) == numbered
+    for name in "abc":
+        places = [at for at, (of, _) in found if of == name]
+        assert all(one < other for one, other in pairwise(places))
+
+
+def shown(items: list[tuple[str, float]]) -> str:
+    return "".join(
+        name for name, _ in spread_documents(items, lambda one: one[0], [s for _, s in items])
+    )
+
+
+def test_of_equally_good_copies_the_newer_one_is_shown() -> None:
+    old = passage(0, 30, document="a", modified_at="2024-01-01T00:00:00+00:00")
+    new = passage(0, 30, document="b", modified_at="2025-01-01T00:00:00+00:00")
+    [same] = share_places([old, new], {old.id: 1.0, new.id: 1.0})
+    assert (same.candidate.uri, same.also) == ("files/b.md", ("files/a.md",))
+    [better] = share_places([old, new], {old.id: 1.0, new.id: 0.9})
+    assert (better.candidate.uri, better.also) == ("files/a.md", ("files/b.md",))
+    dated = passage(0, 30, document="c", title="Edition 2026")
+    assert share_places([old, dated], {}) == [old, dated]
+
+
+WORDS = [f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(400)]
+
+
+@pytest.mark.parametrize("most_in_pairs", [0, 200])
+def test_copies_share_a_place_whatever_their_number_and_edits(
+    monkeypatch: pytest.MonkeyPatch, most_in_pairs: int
+) -> None:
+    monkeypatch.setattr(gathering, "_MOST_IN_PAIRS", most_in_pairs)
+    chance = Random(4)
+    texts = [" ".join(chance.choices(WORDS, k=40)) for _ in range(20)]
+    edited = [f"{text} {extra}" for text in texts for extra in ("", "!", "- -", "2", "not so")]
+    passages = [passage(0, 30, at, document=str(at), text=text) for at, text in enumerate(edited)]
+    chance.shuffle(passages)
+    expected: list[Passage] = []
+    for one in passages:
+        wording = Wording(one.fields["text"])
+        if not any(are_alike(Wording(other.fields["text"]), wording) for other in expected):
+            expected.append(one)
+    found = share_places(passages, {})
+    assert [one.id for one in found] == [one.id for one in expected]
+    assert len(found) == 3 * len(texts), "alone with a figure, and with a negation"
+
+
+def test_passages_that_differ_are_not_compared_pair_by_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = Random(5)
+    texts = [" ".join(chance.choices(WORDS, k=60)) for _ in range(300)]
+    texts += [f"{texts[0]} {number}" for number in range(300)]
+    compared: list[int] = []
+
+    def counted(one: Wording, other: Wording) -> bool:
+        compared.append(1)
+        return are_alike(one, other)
+
+    monkeypatch.setattr("rag_assets.search.gathering.are_alike", counted)
+    intersections = Mock(side_effect=gathering._have_runs_in_common)
+    monkeypatch.setattr(gathering, "_have_runs_in_common", intersections)
+    passages = [passage(0, 30, at, document=str(at), text=text) for at, text in enumerate(texts)]
+    assert len(share_places(passages, {})) == len(texts)
+    assert intersections.call_count + len(compared) < len(texts)
