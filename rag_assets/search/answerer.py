@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn, RagAssetsError
-from rag_assets.ingest.chunking.model import describe, location_fields
+from rag_assets.ingest.chunking.model import describe_location, location_fields
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.search.access import require_asker
@@ -122,7 +122,7 @@ def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 
 def _format_passage(hit: Hit, seal: str) -> str:
-    where = (hit.uri, describe(hit), hit.title or "", " › ".join(hit.heading_path))
+    where = (hit.uri, describe_location(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
     shown = neutralised(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"

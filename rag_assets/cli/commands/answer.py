@@ -10,7 +10,7 @@ from rag_assets.cli.commands.output import print_json, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.answerer import Answerer

@@ -7,7 +7,7 @@ import textwrap
 from rag_assets.cli.commands.output import say
 from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.retrieval.model import Hit
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.search.model import Hit
 
 _COMMIT = 10
