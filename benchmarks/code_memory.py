@@ -27,7 +27,7 @@ import pygit2
 
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.steps.plan import StepLists

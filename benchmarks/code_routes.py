@@ -25,7 +25,7 @@ from ruamel.yaml import YAML
 
 from benchmarks.measure import PROJECT, save
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.retrieval.nodes import Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker

@@ -129,7 +129,7 @@ class Probe:
     """What a searcher sees."""
 
     def __init__(self) -> None:
-        from rag_assets.cli.commands.session import Session
+        from rag_assets.cli.session import Session
         from rag_assets.retrieval import Retriever
 
         self._session = Session()

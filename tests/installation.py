@@ -24,9 +24,8 @@ from typing import IO, Any
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.cli.commands.session import Session
-from rag_assets.cli.commands.sync import sync_tenant
-from rag_assets.cli.commands.tenant_sync import TenantSync
+from rag_assets.cli.session import Session
+from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from benchmarks.code_questions.questions import DEPTH, Found, Question
 from benchmarks.servers import Servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Hit, SearchRequest

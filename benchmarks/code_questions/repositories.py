@@ -24,7 +24,7 @@ from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, asked, ind
 from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Place, Question
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers

@@ -30,7 +30,7 @@ from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
 from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import LocalStack

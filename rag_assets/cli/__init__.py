@@ -1,8 +1,8 @@
 """The command line, which is a stable contract.
 
 Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
-hint, never with a traceback. The modules here only declare arguments, one module for each group of
-commands; commands/ does the work. `main` lets a running fork server execute a command. Only if no
+hint, never with a traceback. A module declares and executes the commands of a group, and is
+imported when one of them runs. `main` lets a running fork server execute a command. Only if no
 fork server runs, `main` imports the application and executes the command itself.
 """
 

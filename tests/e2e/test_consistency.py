@@ -117,7 +117,7 @@ def search_until_told(tenant: str, path: Path) -> None:
     import itertools
     import select
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.retrieval import Retriever
     from rag_assets.retrieval.model import SearchRequest
 

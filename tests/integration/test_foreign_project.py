@@ -25,7 +25,7 @@ from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_ite
 from sqlalchemy import insert
 
 import rag_assets.dagster
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition

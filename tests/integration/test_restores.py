@@ -22,7 +22,7 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.service_tokens import create_token
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.common.errors import CatalogSetBack, RestorePending
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.catalog_mark import refusal

@@ -22,7 +22,7 @@ from rag_assets.api.rate_limits import Rate
 from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs

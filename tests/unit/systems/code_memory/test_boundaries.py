@@ -16,7 +16,7 @@ ALLOWED = {
     "client/base.py",
     "client/code_operations.py",
     # Help of options of the one search command, which says where they apply.
-    "cli/search_options.py",
+    "cli/arguments.py",
 }
 
 

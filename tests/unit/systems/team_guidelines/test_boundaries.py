@@ -16,8 +16,7 @@ ALLOWED = {
     "client/environment.py",
     "client/guideline_operations.py",
     # An option of `organizations put`, a column of its table, and a field of its JSON.
-    "cli/organizations.py",
-    "cli/commands/projects.py",
+    "cli/projects.py",
     # The column behind the opt-in of organizations, which the first release of its table named.
     "storage/catalog/tables.py",
     # The sentence of one kind of failure, which every interface shows.

@@ -22,7 +22,7 @@ ALLOWED = {
     "api/record_routes.py",
     "api/responses.py",
     "api/write_model.py",
-    "cli/search_options.py",
+    "cli/arguments.py",
     "ingest/parsing/detection/signatures.py",
     "mcp/tools.py",
     "retrieval/model.py",
@@ -34,7 +34,7 @@ ALLOWED = {
 }
 OTHER_WORKSPACES = {
     # Dagster's workspace.yaml.
-    "cli/commands/session.py",
+    "cli/session.py",
     "cli/fork_server.py",
     "common/settings.py",
     "dagster_compat.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.cli.commands.output import harmless, print_error, progress, warn
+from rag_assets.cli.output import harmless, print_error, progress, warn
 from rag_assets.common.errors import RagAssetsError
 from tests.rules import with_rules
 from tests.unit.privacy.secrets import planted

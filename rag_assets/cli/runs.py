@@ -1,29 +1,32 @@
-"""Runs of the chain and of the checks, in this process and recorded in the Dagster instance."""
+"""Runs of the pipeline and of the checks, in this process and recorded in the Dagster instance."""
 
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from rag_assets.cli.commands.check_metadata import Plain, plain_metadata
-from rag_assets.cli.commands.output import progress
+from rag_assets.cli.output import progress
 from rag_assets.common.errors import RagAssetsError, TenantGone
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.declarations import Naming
 
+
 _PARTITION_TAG = "dagster/partition"
+
 _FRAMEWORK_LINES = ("Dependencies for step",)
+
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
 
@@ -307,3 +310,34 @@ def _terminal_logger() -> Any:
         return logger
 
     return terminal
+
+
+Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
+    """Return metadata by title: a table as a list of its rows, an unknown type as its text."""
+    return {title: _value(value) for title, value in metadata.items()}
+
+
+def _value(value: dg.MetadataValue[Any]) -> Plain:
+    import dagster as dg
+
+    if isinstance(value, dg.TableMetadataValue):
+        return [_plain(record.data) for record in value.records]
+    return _plain(value.value)
+
+
+def _plain(value: object) -> Plain:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        # JSON cannot represent these, and a check may report a vector that is not finite.
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    # Only exact lists and tuples are converted, not subclasses: Dagster's records are tuples that
+    # cannot be iterated.
+    if type(value) in {list, tuple}:
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return str(value)

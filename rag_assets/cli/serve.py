@@ -1,4 +1,4 @@
-"""serve: run the HTTP service."""
+"""The HTTP service, and links to its panel."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import tempfile
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rag_assets.cli.commands.output import progress
-from rag_assets.cli.commands.session import Session, with_serving_session
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, progress, say
+from rag_assets.cli.session import Session, with_serving_session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.principals import MEMBERS
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
+from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -26,24 +31,33 @@ if TYPE_CHECKING:
     from rag_assets.api.shared_limits import SharedLimits
     from rag_assets.panel.settings import PanelSettings
 
+app = typer.Typer()
+
+
 _YOUNG_OBJECTS = 50_000
+
 _CLOSING_SECONDS = 10
+
 """Seconds that a stopping worker has to close its connections and to write its counts."""
 
 
+@app.command()
 @with_serving_session
-def serve(session: Session, host: str, port: int, workers: int | None = None) -> None:
-    """Answer requests until the process is stopped.
-
-    Args:
-        session: session of the command.
-        host, port: address to listen at.
-        workers: number of processes that answer; by default from the settings.
-
-    Raises:
-        ConfigurationError: other machines could reach the service without authentication or in
-            cleartext, which is not allowed; or the address cannot be bound.
-    """
+def serve(
+    session: Session,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen at.")] = 8000,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=8,
+            help="Processes that answer, which share all limits.",
+            show_default="RAG_ASSETS_SERVICE_WORKERS, or 1",
+        ),
+    ] = None,
+) -> None:
+    """Serve the HTTP API to callers with a token."""
     from rag_assets.api.authentication import require_authentication
     from rag_assets.api.server import cleartext_warning, listening_together
     from rag_assets.api.settings import ServiceSettings
@@ -195,6 +209,7 @@ def _app(
     from rag_assets.api.shares import Share
     from rag_assets.billing.chat_models import ChatModels
     from rag_assets.plugins.registry import installed_systems
+    from rag_assets.retrieval import AsyncRetriever
     from rag_assets.storage.blobs.store import open_blobs
 
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
@@ -234,3 +249,47 @@ def _exempt_imports_from_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 100)
+
+
+_OPERATOR = "operator"
+
+"""Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
+
+
+@app.command()
+@with_session
+def panel(
+    session: Session,
+    tenant_id: TenantArgument,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="Port that `serve` listens at, where RAG_ASSETS_PANEL_URL is not set.",
+        ),
+    ] = 8000,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Print a link that signs in to a tenant's panel once, within a minute."""
+    from rag_assets.panel.sessions import make_link
+    from rag_assets.panel.settings import PanelSettings
+    from rag_assets.plugins.registry import installed_systems
+
+    settings = PanelSettings.from_environment()
+    record = session.catalog.tenants.get(tenant_id)
+    profile = record.config["profile"]
+    profiles = {part.owner.name for part in installed_systems().parts("panels").values()}
+    if profile not in profiles:
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
+            hint=f"these profiles have a panel: {', '.join(sorted(profiles))}",
+        )
+    origin = settings.new_session_origin(port)
+    link = make_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
+    if as_json:
+        print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})
+        return
+    say(link.url)
+    say("\nIt signs in once, within a minute.")

@@ -19,8 +19,8 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from rag_assets.cli.commands import follow
-from rag_assets.cli.commands.follow import TenantFollower, find_stopped_sensor
+from rag_assets.cli import follow
+from rag_assets.cli.follow import TenantFollower, find_stopped_sensor
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import INSTALLATION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource

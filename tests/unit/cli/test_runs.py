@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rag_assets.cli.commands.check_metadata import plain_metadata
+from rag_assets.cli.runs import plain_metadata
 
 NO_NUMBERS = [float("nan"), float("inf"), float("-inf")]
 TABLE = dg.MetadataValue.table(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.cli.commands.sync_lanes import shares
+from rag_assets.cli.sync_lanes import shares
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 16])

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.cli.commands.demo import INCLUDE, SETTINGS, TENANT, _add_tenant
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.demo import INCLUDE, SETTINGS, TENANT, _add_tenant
+from rag_assets.cli.session import Session
 from rag_assets.common.settings import PROJECT_ROOT
 
 

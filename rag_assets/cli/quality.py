@@ -1,14 +1,24 @@
-"""eval: how well a tenant's builds answer its judged questions."""
+"""Asset checks of a tenant, and measures of its builds on judged questions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session
-from rag_assets.common.errors import ConfigurationError, NoReranker, UnknownGeneration
+import click
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.runs import CheckResult
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import (
+    ConfigurationError,
+    NoReranker,
+    RagAssetsError,
+    UnknownGeneration,
+)
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
@@ -19,21 +29,97 @@ from rag_assets.quality.measures import MEASURES
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
+app = typer.Typer()
+
+
+@app.command()
+@with_session
+def check(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Compare all contents, vectors and files, not only the day's share."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> bool:
+    """Run the asset checks of a tenant."""
+    session.active(tenant_id)
+    results = run_checks(session, tenant_id, deep=deep)
+    passed = all(result.passed or result.severity != "ERROR" for result in results)
+    if as_json:
+        print_json({"tenant": tenant_id, "passed": passed, "checks": results})
+    else:
+        print_checks(tenant_id, results)
+    return passed
+
+
+def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
+    """Run the checks and the expectations.
+
+    Raises:
+        RagAssetsError: a check could not be evaluated.
+    """
+    from rag_assets.checks.tenant_check import DEEP_TAG
+
+    runner = session.runner
+    tags = {DEEP_TAG: "true"} if deep else {}
+    results: list[CheckResult] = []
+    for job_name in ("check_tenant", "expectations"):
+        run = runner.run(job_name, tenant_id, tags=tags)
+        if run.failure is not None:
+            # A check that was not evaluated must not look like a passed check.
+            raise run.failure
+        results += run.checks
+    if not results:
+        raise RagAssetsError("no check was evaluated", hint="open the run in Dagster's UI")
+    return results
+
+
+def print_checks(tenant_id: str, results: list[CheckResult]) -> None:
+    """Print each check with its finding."""
+    print_table(
+        ["check", "asset", "result", "finding"],
+        [
+            (r.check, r.asset, "passed" if r.passed else r.severity.lower(), r.description)
+            for r in sorted(results, key=lambda r: (r.passed, r.asset, r.check))
+        ],
+    )
+    failed = [result for result in results if not result.passed]
+    say(f"\n{tenant_id}: {len(results) - len(failed)} of {len(results)} checks passed")
+
+
 _LEAST_P = 0.001
 
 
+@app.command("eval")
 @with_reading_session
 def evaluate(
     session: Session,
-    tenant_id: str,
-    generation: int | None,
-    against: int | None,
+    tenant_id: TenantArgument,
+    generation: Annotated[
+        int | None, typer.Option(metavar="N", help="Build to ask; by default the serving one.")
+    ] = None,
+    against: Annotated[
+        int | None, typer.Option(metavar="M", help="Build to compare it with.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            click_type=click.Choice(["knn", "text", "hybrid"]),
+            help="Vectors, words, or both; repeat for several. By default the tenant's.",
+        ),
+    ] = None,
     *,
-    modes: Sequence[str],
-    rerank: bool,
-    as_json: bool,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Rerank the top hits with a cross-encoder.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Search for the judged questions in each mode, and print the measures of the rankings."""
+    """Measure how well a build answers a tenant's judged questions."""
     ctx = session.reader(tenant_id)
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:
@@ -43,8 +129,8 @@ def evaluate(
     build = _build(ctx, generation)
     other = None if against is None else _build(ctx, against)
     found: list[Evaluation | Comparison] = []
-    for mode in dict.fromkeys(modes or [ctx.tenant.retrieval.mode]):
-        manner = Manner(cast("SearchMode", mode), rerank)
+    for each in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
+        manner = Manner(cast("SearchMode", each), rerank)
         found.append(
             evaluate_build(ctx, build, manner)
             if other is None

@@ -1,16 +1,20 @@
-"""sync: run the chain for tenants until no work is left."""
+"""Run the pipeline for tenants until no work is left."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
-from rag_assets.cli.commands.runs import STAGES, RunResult
-from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
+import typer
+
+from rag_assets.cli.arguments import Json
+from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.runs import STAGES, RunResult
+from rag_assets.cli.session import Session, with_session
 from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,
@@ -21,25 +25,146 @@ from rag_assets.common.formatting import counted, dollars
 if TYPE_CHECKING:
     from rag_assets.pipeline.drift import IndexDifference
 
+app = typer.Typer()
 
+PRINTED_COUNTS = {
+    "raw_documents": ("added", "changed", "removed", "failed"),
+    "parsed_text": ("parsed", "reused", "failed"),
+    "chunks": ("chunks", "reused", "masked_secrets", "dropped_secrets"),
+    "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
+    "search_index": ("upserted", "deleted"),
+}
+
+_LAST_VALUE_COUNTS = (
+    *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
+    "waiting for batches",
+)
+
+_JSON_NAMES = {"submitted": "handed over"}
+
+"""Names of counts in the JSON output, which is a contract and keeps the former names."""
+
+
+@dataclass
+class TenantSync:
+    """The result of syncing one tenant, over all its runs.
+
+    Attributes:
+        held: documents that disappeared and are kept until a person allows their deletion.
+        waiting: documents that wait for a batch at the provider.
+    """
+
+    tenant: str
+    nothing_to_do: bool = False
+    runs: list[str] = field(default_factory=list)
+    stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: float = 0.0
+    promised: float = 0.0
+    waiting: int = 0
+    held: int = 0
+    seconds: float = 0.0
+    error: RagAssetsError | None = None
+
+    @property
+    def unpriced(self) -> int:
+        """Return the number of tokens without a known price."""
+        return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
+
+    def add(self, result: RunResult) -> None:
+        """Add the result of another run."""
+        self.runs.append(result.run_id)
+        for name, stage in result.stages.items():
+            total = self.stages.setdefault(name, defaultdict(float))
+            total["seconds"] += stage.seconds
+            self.held = int(stage.counts.get("held", self.held))
+            self.cost += stage.cost or 0.0
+            self.promised += stage.promised
+            for count, value in stage.counts.items():
+                total[count] = value if count in _LAST_VALUE_COUNTS else total[count] + value
+
+    @classmethod
+    def from_json(cls, answer: Mapping[str, Any]) -> TenantSync:
+        """Read the result that another process printed as JSON."""
+        error = answer["error"]
+        former = {shown: count for count, shown in _JSON_NAMES.items()}
+        stages = {
+            name: {former.get(count, count): value for count, value in stage.items()}
+            for name, stage in answer["stages"].items()
+            if any(stage.values())
+        }
+        cost = stages.get("embeddings", {}).pop("cost", None)
+        return cls(
+            answer["tenant"],
+            nothing_to_do=answer["nothing_to_do"],
+            runs=answer["runs"],
+            stages=stages,
+            cost=cost or 0.0,
+            waiting=answer["waiting_for_batches"],
+            held=answer["held_deletions"],
+            seconds=answer["seconds"],
+            error=None if error is None else RagAssetsError(error["message"], hint=error["hint"]),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON of `sync --json`, a stable contract."""
+        stages: dict[str, dict[str, float | None]] = {
+            name: {
+                _JSON_NAMES.get(count, count): (
+                    round(value, 3) if count == "seconds" else int(value)
+                )
+                for count, value in {
+                    **dict.fromkeys(PRINTED_COUNTS[name], 0),
+                    "seconds": 0.0,
+                    **self.stages.get(name, {}),
+                }.items()
+            }
+            for name in STAGES
+        }
+        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
+        stages["embeddings"]["cost"] = cost
+        error = self.error and {"message": self.error.message, "hint": self.error.hint}
+        return {
+            "tenant": self.tenant,
+            "nothing_to_do": self.nothing_to_do,
+            "held_deletions": self.held,
+            "waiting_for_batches": self.waiting,
+            "runs": self.runs,
+            "stages": stages,
+            "seconds": round(self.seconds, 3),
+            "error": error,
+        }
+
+
+@app.command()
 @with_session
 def sync(
     session: Session,
-    tenants: list[str],
+    tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
     *,
-    every: bool,
-    repair: bool,
-    allow_deletes: bool,
-    as_json: bool,
-    accept_catalog: bool = False,
-    in_turn: bool = False,
+    every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="First repair lake and index where they differ from the catalog."
+        ),
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Delete documents whose deletion is held back.")
+    ] = False,
+    accept_catalog: Annotated[
+        bool,
+        typer.Option(
+            "--accept-catalog",
+            help="Go on with a catalog that was set back to an earlier dump; implies --repair.",
+        ),
+    ] = False,
+    in_turn: Annotated[
+        bool, typer.Option("--in-turn", help="One tenant after the other, in this process.")
+    ] = False,
+    as_json: Json = False,
 ) -> bool:
-    """Sync the named tenants, or all, and return whether every sync succeeded.
-
-    If a catalog was restored from an earlier dump and is accepted, it is first compared with all
-    stores, as in a repair. Several tenants are synced concurrently in forks, unless `in_turn` is
-    set.
-    """
+    """Bring the index in line with the sources."""
+    tenants = tenants or []
     if every:
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]
@@ -117,7 +242,7 @@ def _sync_all(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
     """Sync tenants, concurrently if several have work to do and a fork server runs."""
-    from rag_assets.cli.commands.sync_lanes import SyncLanes
+    from rag_assets.cli.sync_lanes import SyncLanes
 
     def here(tenant_id: str) -> TenantSync:
         return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
@@ -192,7 +317,7 @@ def print_sync(result: TenantSync) -> None:
             f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
         )
     if result.error is not None:
-        from rag_assets.cli.commands.output import print_error
+        from rag_assets.cli.output import print_error
 
         print_error(result.error, as_json=False)
 

@@ -2,13 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rag_assets.cli.commands.document_summary import (
-    DocumentSummary,
-    by_type,
-    contents,
-    histogram,
-    stage_lines,
-)
+from rag_assets.cli.demo import DocumentSummary, by_type, contents, histogram, stage_lines
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText

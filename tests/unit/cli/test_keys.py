@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.cli.commands import keys
+from rag_assets.cli import keys
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings

@@ -1,7 +1,9 @@
-"""The session of a command: settings, servers, stores and Dagster's instance."""
+"""The session of a command: settings, servers, stores and Dagster instance."""
 
 from __future__ import annotations
 
+import getpass
+import inspect
 import os
 import re
 import shutil
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.billing.embedders import Embedders
-    from rag_assets.cli.commands.runs import Runner
+    from rag_assets.cli.runs import Runner
     from rag_assets.declarations import Naming
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
@@ -32,11 +34,15 @@ if TYPE_CHECKING:
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
 
+
 _LOCK_SECONDS = 60.0
-TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+
+TEMPLATES = Path(__file__).resolve().parent / "home"
+
 """Folder with the files of a new Dagster instance."""
 
 _P = ParamSpec("_P")
+
 _T = TypeVar("_T")
 
 
@@ -128,7 +134,7 @@ class Session:
         Raises:
             OlderProgramRuns: a process of this home folder runs another program.
         """
-        from rag_assets.cli.commands.output import warn
+        from rag_assets.cli.output import warn
 
         self.stack.require_no_older_process(others)
         for other in others:
@@ -161,7 +167,7 @@ class Session:
 
     def reconcile(self) -> None:
         """Update the catalog's tenants from tenants.yaml, and warn about problems of that file."""
-        from rag_assets.cli.commands.output import warn
+        from rag_assets.cli.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
 
         catalog, identity = self._installation
@@ -170,7 +176,7 @@ class Session:
 
     def warn_of_clock(self) -> None:
         """Warn if deletion by age is suspended because the clock may be wrong."""
-        from rag_assets.cli.commands.output import warn
+        from rag_assets.cli.output import warn
         from rag_assets.common.clock import Clock
         from rag_assets.common.errors import ServiceUnavailable
         from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
@@ -245,7 +251,7 @@ class Session:
             UnknownTenant: no tenant has that id.
             ConfigurationError: the tenant is disabled.
         """
-        from rag_assets.cli.commands.output import progress
+        from rag_assets.cli.output import progress
         from rag_assets.pipeline.context import TenantContext
 
         record = self.active(tenant_id)
@@ -277,7 +283,7 @@ class Session:
             ConfigurationError: the tenant is disabled.
             TenantLocked: the present holder did not release the lock in time.
         """
-        from rag_assets.cli.commands.output import progress
+        from rag_assets.cli.output import progress
         from rag_assets.storage.catalog.lock import Holder
 
         with self.catalog.lock.hold(
@@ -293,7 +299,7 @@ class Session:
     @cached_property
     def runner(self) -> Runner:
         """Return the runner, which executes runs in this process."""
-        from rag_assets.cli.commands.runs import Runner
+        from rag_assets.cli.runs import Runner
 
         return Runner(self)
 
@@ -320,7 +326,7 @@ class Session:
     @cached_property
     def instance(self) -> dg.DagsterInstance:
         """Return Dagster's instance: the team's own, or an instance on the catalog's Postgres."""
-        from rag_assets.cli.commands.output import warn
+        from rag_assets.cli.output import warn
 
         team_home = self.settings.dagster_home
         if team_home is None:
@@ -404,4 +410,19 @@ def _in_session(
         with Session(reconciles=reconciles, is_service=is_service) as session:
             return command(session, *arguments, **options)
 
+    # Typer reads the options of a command from its signature, to which the session does not belong.
+    # A function that is no command of Typer may have annotations that exist only for type checkers.
+    with suppress(NameError):
+        own = inspect.signature(command, eval_str=True)
+        options = [*own.parameters.values()][1:]
+        run.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
+        run.__annotations__ = {option.name: option.annotation for option in options}
     return run
+
+
+def operator() -> str:
+    """Return the name of the person who runs a command, from the operating system."""
+    try:
+        return f"operator {getpass.getuser()}"
+    except (OSError, KeyError):
+        return f"operator {os.getuid()}"

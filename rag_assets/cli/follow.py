@@ -14,15 +14,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rag_assets.cli.commands.output import warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.output import warn
+from rag_assets.cli.session import Session, with_session
 from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from rag_assets.cli.commands.runs import RunResult
+    from rag_assets.cli.runs import RunResult
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.resources.workbench import Workbench
     from rag_assets.sensors.due import TenantState

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.cli.commands.session import TEMPLATES, Session
+from rag_assets.cli.session import TEMPLATES, Session
 from rag_assets.common.errors import ConfigurationError
 
 DAGSTER_YAML = """
