@@ -9,7 +9,7 @@ from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 
 from rag_assets.api import settings as service_settings
-from rag_assets.client import environment as client_settings
+from rag_assets.client import exchange as client_settings
 from rag_assets.common import elasticsearch_settings, settings
 from rag_assets.panel import settings as panel_settings
 from rag_assets.plugins.registry import installed_systems

@@ -15,18 +15,15 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import problem_text
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import rejection
-from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.retrieval.roles import require_asker

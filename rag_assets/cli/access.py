@@ -139,7 +139,7 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a token for a tenant or an organization; it is shown only once."""
-    from rag_assets.api.service_tokens import create_token
+    from rag_assets.api.identity import create_token
 
     token, kept = create_token(
         session.catalog,

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -152,7 +152,7 @@ class Commands(TyperGroup):
             formatter.write_dl(rows)
 
 
-def _command_of_system(cmd_name: str, reserved: dict[str, click.Command]) -> click.Command | None:
+def _command_of_system(cmd_name: str, reserved: Collection[str]) -> click.Command | None:
     from rag_assets.plugins.registry import installed_systems
 
     part = installed_systems().parts("commands", reserved=reserved).get(cmd_name)

@@ -207,10 +207,9 @@ def mcp(
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.api.log_lines import logging_to_standard_error
     from rag_assets.api.restore_watch import RestoreWatch
-    from rag_assets.mcp.knowledge import Knowledge, MessageContext
     from rag_assets.mcp.messages import serve_stdio
     from rag_assets.mcp.server import build_server
-    from rag_assets.mcp.tools import DEFAULT_TOOLS
+    from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
     from rag_assets.plugins.registry import installed_systems
     from rag_assets.privacy.masker import masker_of
     from rag_assets.retrieval.documents import DocumentReader

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.routing import BaseRoute
 
+    from rag_assets.api.rate_limits import SharedLimits
     from rag_assets.api.settings import ServiceSettings
-    from rag_assets.api.shared_limits import SharedLimits
     from rag_assets.panel.settings import PanelSettings
 
 app = typer.Typer()
@@ -158,10 +158,9 @@ def _supervise(
     ):
         os.environ[METRICS_FOLDER] = folder
         from rag_assets.api.log_lines import logging_to_standard_error, write_line
+        from rag_assets.api.rate_limits import SharedLimits
         from rag_assets.api.server import GRACE_SECONDS, config
-        from rag_assets.api.shared_limits import SharedLimits
-        from rag_assets.api.supervisor import Supervisor
-        from rag_assets.api.worker import WorkerServer
+        from rag_assets.api.supervisor import Supervisor, WorkerServer
 
         limits = SharedLimits.of(settings)
 
@@ -204,9 +203,9 @@ def _app(
     worker: int = 0,
     limits: SharedLimits | None = None,
 ) -> FastAPI:
+    from rag_assets.api.admission import Share
     from rag_assets.api.app import build_app
     from rag_assets.api.backend import Backend
-    from rag_assets.api.shares import Share
     from rag_assets.billing.chat_models import ChatModels
     from rag_assets.plugins.registry import installed_systems
     from rag_assets.retrieval import AsyncRetriever

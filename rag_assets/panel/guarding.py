@@ -23,9 +23,9 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.guard import require_plain, whole_body
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
 from rag_assets.api.problems import Refused, classified, http_kind
+from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
-from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
-from rag_assets.panel.renderer import Renderer
+from rag_assets.panel.frame import PanelPage, Renderer, SystemPanel, Visit
 from rag_assets.panel.sessions import hashed, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
 from rag_assets.storage.catalog.accounts.panel_sessions import RECENT_TIME, PanelSession
@@ -340,3 +340,27 @@ def _to_sign_in(request: Request) -> Response:
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": SIGN_IN})
     return RedirectResponse(SIGN_IN, _SEE_OTHER)
+
+
+class SignedForm(UploadForm):
+    """A form of a page, with the token in a field before the file.
+
+    Args:
+        content_type: Content-Type header of the request.
+        fields: names of the other fields that the form may have.
+        token: request token of the session.
+    """
+
+    def __init__(self, content_type: str, fields: frozenset[str], token: str) -> None:
+        super().__init__(content_type, fields | {TOKEN_FIELD})
+        self._token = token
+
+    def _end_headers(self) -> None:
+        super()._end_headers()
+        if self._part.is_file:
+            require_token(self.values.get(TOKEN_FIELD, ""), self._token)
+
+    def finish(self) -> str:
+        """See UploadForm; a form without a file must also contain the token."""
+        require_token(self.values.get(TOKEN_FIELD, ""), self._token)
+        return super().finish()

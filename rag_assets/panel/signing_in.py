@@ -24,12 +24,12 @@ from rag_assets.panel.guarding import (
     PanelRoute,
     require_token,
 )
-from rag_assets.panel.projects import panel_tenant
 from rag_assets.panel.sessions import (
     begin_session,
     hashed,
     holder_of,
     make_link,
+    panel_tenant,
     redeemed,
     request_token,
 )

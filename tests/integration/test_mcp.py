@@ -13,8 +13,8 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import Knowledge, MessageContext
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest

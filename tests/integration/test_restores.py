@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from rag_assets.api import restore_watch
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.service_tokens import create_token
+from rag_assets.api.identity import create_token
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.session import Session

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.mcp.knowledge import DISABLED, Knowledge
-from rag_assets.mcp.tools import Tool, ToolFunction
+from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
 from rag_assets.retrieval.contexts import results_text
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from rag_assets.api.client_addresses import client_of, is_loopback
+from rag_assets.api.authentication import client_of, is_loopback
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.errors import ConfigurationError
 

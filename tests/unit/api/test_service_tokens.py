@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from rag_assets.api.service_tokens import TokenLookups
+from rag_assets.api.identity import TokenLookups
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.api.upload_form import UploadForm
+from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import UploadRefused
 
 TYPE = "multipart/form-data; boundary=bound"

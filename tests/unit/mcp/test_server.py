@@ -11,9 +11,15 @@ from mcp import Client
 from pydantic import Field
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
+from rag_assets.mcp.tools import (
+    DEFAULT_TOOLS,
+    Knowledge,
+    MessageContext,
+    Tool,
+    ToolFunction,
+    current_message,
+)
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 

@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 
 import rag_assets
-from rag_assets.panel.assets import address_of
+from rag_assets.panel.frame import address_of
 
 STATIC = files("rag_assets.panel").joinpath("static")
 HTMX_VERSION = "2.0.11"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from glossary_system.tables import record_lookup
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.retrieval.model import SearchRequest
 

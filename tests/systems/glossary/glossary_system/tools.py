@@ -6,9 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.prompts import Prompt, PromptFunction
-from rag_assets.mcp.tools import Tool, ToolFunction
+from rag_assets.mcp.tools import (
+    Knowledge,
+    Prompt,
+    PromptFunction,
+    Tool,
+    ToolFunction,
+    current_message,
+)
 from rag_assets.retrieval.model import SearchRequest
 
 

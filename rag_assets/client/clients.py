@@ -1,10 +1,14 @@
-"""The base of both clients: their arguments and one method for each operation."""
+"""The blocking and the async client, which differ only in how they wait."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Generic, Self, TypeVar
+
+import anyio
+import httpx2
 
 from rag_assets.client import (
     code_operations,
@@ -13,11 +17,20 @@ from rag_assets.client import (
     operations,
     workspace_operations,
 )
-from rag_assets.client.environment import from_environment
-from rag_assets.client.exchange import ClientSettings
-from rag_assets.client.methods import list_method_of, method_of
+from rag_assets.client.calls import Call, Pages, list_method_of, method_of
+from rag_assets.client.exchange import (
+    FAILURES,
+    ClientSettings,
+    Retry,
+    from_environment,
+    outcome_of,
+    outcome_of_failure,
+)
+from rag_assets.client.guideline_operations import with_section
 
 Http = TypeVar("Http")
+T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class BaseClient(ABC, Generic[Http]):
@@ -59,7 +72,7 @@ class BaseClient(ABC, Generic[Http]):
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
-        """Create a client from the variables that rag_assets.client.environment describes.
+        """Create a client from the variables that rag_assets.client.exchange describes.
 
         Args:
             options: arguments of a client; they override the variables.
@@ -140,3 +153,148 @@ class BaseClient(ABC, Generic[Http]):
     delete_entry = method_of(experience_operations.delete_entry)
     retract_experience = method_of(experience_operations.retract_experience)
     experience_report = method_of(experience_operations.experience_report)
+
+
+class Client(BaseClient[httpx2.Client]):
+    """A blocking client of the service, with persistent connections; threads may share it.
+
+    See BaseClient for the arguments. Every method may raise a ClientError; see
+    rag_assets.client.errors.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call of rag_assets.client.operations and return its answer.
+
+        Raises:
+            ClientError: no answer came, or the service refused the request.
+        """
+        pauses = self._settings.pauses()
+        while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
+            time.sleep(outcome.seconds)
+        return outcome
+
+    def items(self, pages: Pages[T, Item]) -> Iterator[Item]:
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
+
+        Raises:
+            ClientError: a page cannot be fetched.
+        """
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = self.send(call)
+            yield from pages.items(page)
+            call = pages.following(page)
+
+    def with_guidelines(
+        self,
+        system_prompt: str,
+        task: str,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        project: str | None = None,
+    ) -> str:
+        """Append the team's guidelines about a task to a system prompt.
+
+        Without guidelines the prompt stays unchanged. A failing embedding provider or index
+        does not raise an error; a service that does not answer does.
+
+        Args:
+            system_prompt: the prompt without guidelines.
+            task: description of the task.
+            top_k, token_budget, project: see guideline_context.
+
+        Raises:
+            ClientError: the request is not valid, or the service does not answer.
+        """
+        context = self.guideline_context(
+            task, top_k=top_k, token_budget=token_budget, project=project
+        )
+        return with_section(system_prompt, context)
+
+    def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
+        return httpx2.Client(**options)
+
+    def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
+        try:
+            response = self._http.request(**self._settings.request(call))
+        except FAILURES as error:
+            return outcome_of_failure(call, error, pause)
+        return outcome_of(call, response, self._settings, pause)
+
+
+class AsyncClient(BaseClient[httpx2.AsyncClient]):
+    """An asynchronous client of the service, with persistent connections, for one event loop.
+
+    See BaseClient for the arguments. Every method may raise a ClientError; see
+    rag_assets.client.errors.
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call of rag_assets.client.operations and return its answer.
+
+        Raises:
+            ClientError: no answer came, or the service refused the request.
+        """
+        pauses = self._settings.pauses()
+        while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
+            await anyio.sleep(outcome.seconds)
+        return outcome
+
+    async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
+
+        Raises:
+            ClientError: a page cannot be fetched.
+        """
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = await self.send(call)
+            for item in pages.items(page):
+                yield item
+            call = pages.following(page)
+
+    async def with_guidelines(
+        self,
+        system_prompt: str,
+        task: str,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        project: str | None = None,
+    ) -> str:
+        """Append the team's guidelines about a task to a system prompt; see Client."""
+        context = await self.guideline_context(
+            task, top_k=top_k, token_budget=token_budget, project=project
+        )
+        return with_section(system_prompt, context)
+
+    def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(**options)
+
+    async def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
+        try:
+            response = await self._http.request(**self._settings.request(call))
+        except FAILURES as error:
+            return outcome_of_failure(call, error, pause)
+        return outcome_of(call, response, self._settings, pause)

@@ -1,12 +1,45 @@
-"""The loopback guard, which keeps pages of other sites in the same browser from using the UI."""
+"""Middleware of the pages next to Dagster's UI: who may connect, and who may frame a page."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_POLICY = "Content-Security-Policy"
+_DIRECTIVE = "frame-ancestors"
+_NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
+
+
+class FramePolicy:
+    """Adds headers to every response that forbid framing the page.
+
+    Args:
+        app: the application; security policies that it sets itself stay in force.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and add the two headers to its response."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message))
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _add_headers(headers: MutableHeaders) -> None:
+    headers["X-Frame-Options"] = "DENY"
+    policy = headers.get(_POLICY, "").rstrip("; ")
+    if _DIRECTIVE not in policy:
+        headers[_POLICY] = f"{policy}; {_NO_ANCESTORS}" if policy else _NO_ANCESTORS
+
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _ACTION_PATH = "/graphql"
