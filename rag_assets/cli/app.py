@@ -28,11 +28,11 @@ COMMANDS: Final = {
     "down": ("servers", "Stop everything that `up` started."),
     "status": (
         "servers",
-        "Show the state and the address of every server, and what needs a person.",
+        "Show the state and the address of every server, and problems that need a person.",
     ),
     "roles": (
         "servers",
-        "Print the SQL that makes roles of Postgres with fewer rights, for a server of your own.",
+        "Print the SQL that creates Postgres roles with fewer rights, for your own server.",
     ),
     "serve": ("serve", "Serve the HTTP API to callers with a token."),
     "plan": ("plan", "Show what a sync would do and cost; change nothing."),
@@ -57,7 +57,7 @@ COMMANDS: Final = {
         "retention",
         "Remove deleted text from the files of lake and index, as the daemon does weekly.",
     ),
-    "receipts": ("retention", "Show what was deleted for good, when, by whom and by which rule."),
+    "receipts": ("retention", "List permanent deletions with their time, person and rule."),
     "panel": ("serve", "Print a link that signs in to a tenant's panel once, within a minute."),
 }
 """Commands without a group: the module in this package, and the first sentence of the help.

@@ -57,7 +57,7 @@ def caller_of(principals: list[str] | None, role: Role | None) -> Caller:
 
 def _question(
     question: Annotated[str, typer.Argument(help="The question.")],
-    top_k: Annotated[int | None, typer.Option(help="Number of hits at most.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Maximum number of hits.")] = None,
     min_score: Annotated[float | None, typer.Option(help="Minimum cosine of a hit.")] = None,
     mode: Annotated[
         Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
@@ -98,18 +98,18 @@ def _question(
         str | None, typer.Option(help="Only content modified before this date or time.")
     ] = None,
     token_budget: Annotated[
-        int | None, typer.Option(help="Tokens of all hits together at most.")
+        int | None, typer.Option(help="Maximum number of tokens of all hits together.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Code memory: chat model that the hits are for.")
     ] = None,
     route: Annotated[
-        str | None, typer.Option(help="Code memory: a route's name or path to begin at.")
+        str | None, typer.Option(help="Code memory: name or path of a route to start at.")
     ] = None,
     controller: Annotated[
-        str | None, typer.Option(help="Code memory: a controller to begin at.")
+        str | None, typer.Option(help="Code memory: a controller to start at.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Code memory: a table to begin at.")] = None,
+    table: Annotated[str | None, typer.Option(help="Code memory: a table to start at.")] = None,
     runs: Annotated[
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,

@@ -34,7 +34,7 @@ class Purpose(StrEnum):
 def check(
     session: Session,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="What the account is for; indexing needs both.")
+        Purpose, typer.Option("--for", help="Purpose of the account; indexing needs both.")
     ] = Purpose.INDEXING,
     *,
     as_json: Json = False,
@@ -75,7 +75,7 @@ def check(
 @with_reading_session
 def print_role(
     session: Session,
-    purpose: Annotated[Purpose, typer.Argument(help="What the role is for.")],
+    purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
 ) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
     purpose = purpose.value

@@ -95,10 +95,10 @@ def publish(
     force: Annotated[
         bool, typer.Option("--force", help="Publish it although a check failed.")
     ] = False,
-    reason: Annotated[str, typer.Option(help="Why; required with --force.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason; required with --force.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Take away the pin, and publish the configuration's build if it passes its checks."""
+    """Remove the pin, and publish the configuration's build if it passes its checks."""
     from rag_assets.pipeline.generation_moves import require_configured, unpin
 
     if force and not reason.strip():
@@ -127,12 +127,13 @@ def rollback(
     session: Session,
     tenant_id: TenantArgument,
     *,
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    reason: Annotated[str, typer.Option(help="Reason; it is stored.")],
     number: Annotated[
         int | None, typer.Option("--to", metavar="N", help="By default the one before.")
     ] = None,
     now: Annotated[
-        bool, typer.Option("--now", help="Answer from it first, and bring it up to date then.")
+        bool,
+        typer.Option("--now", help="Let it answer at once, and bring it up to date afterwards."),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -86,7 +86,7 @@ def move(
     confirmed: Yes = False,
     without_data: Annotated[
         list[str] | None,
-        typer.Option(help="lake or blobs: go on with an empty one; repeat for both."),
+        typer.Option(help="lake or blobs: continue with an empty one; repeat for both."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -169,7 +169,7 @@ def clone(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make an installation of its own of a copied catalog or home folder."""
+    """Give a copied catalog or home folder an identity of its own."""
     catalog, settings = session.unverified_catalog, session.settings
     row = catalog.installation.read()
     if not confirmed:
@@ -208,13 +208,11 @@ def accept(
     confirmed: Yes = False,
     keep: Annotated[
         bool,
-        typer.Option(
-            "--keep", help="Do not make revocations, purges and holds again that were lost."
-        ),
+        typer.Option("--keep", help="Do not repeat lost revocations, purges and holds."),
     ] = False,
     as_json: Json = False,
 ) -> bool:
-    """Show what a restored catalog lacks of tokens, grants, holds and purges, and accept it."""
+    """Show which tokens, grants, holds and purges a restored catalog lacks, and accept it."""
     from rag_assets.pipeline.restores import accept_restore, lost_changes
 
     found = session.keeper.security()

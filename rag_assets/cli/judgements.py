@@ -48,7 +48,7 @@ def import_files(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Add judged questions, or replace those of the same id; all of them or none."""
+    """Import judged questions, all or none; a question with an existing id is replaced."""
     ref = session.catalog.tenants.get(tenant_id).ref
     read = read_judgements(
         paths,
@@ -94,7 +94,7 @@ def export(
     *,
     as_json: Json = False,
 ) -> None:
-    """Write a tenant's judged questions as they can be imported."""
+    """Write a tenant's judged questions in a format that can be imported."""
     session.catalog.tenants.get(tenant_id)
     questions = stored_questions(session.catalog, tenant_id)
     if path is None:
@@ -129,7 +129,7 @@ def list_questions(
     *,
     as_json: Json = False,
 ) -> None:
-    """List a tenant's judged questions, and documents of theirs that are gone."""
+    """List a tenant's judged questions, and judged documents that no longer exist."""
     session.catalog.tenants.get(tenant_id)
     questions = stored_questions(session.catalog, tenant_id)
     present = documents_of(session.catalog, tenant_id, questions)
@@ -172,12 +172,12 @@ def propose(
     session: Session,
     tenant_id: TenantArgument,
     count: Annotated[
-        int, typer.Option(min=0, max=10_000, help="Questions at most; 0 removes them.")
+        int, typer.Option(min=0, max=10_000, help="Maximum number of questions; 0 removes them.")
     ] = 50,
     *,
     as_json: Json = False,
 ) -> None:
-    """Make synthetic questions from headings in place of former ones; they decide nothing."""
+    """Replace the synthetic questions with new ones, made from headings; they decide nothing."""
     from rag_assets.quality.proposals import proposed
 
     ctx = session.reader(tenant_id)

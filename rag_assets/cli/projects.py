@@ -84,12 +84,14 @@ def put_project(
     *,
     anew: Annotated[
         bool,
-        typer.Option(help="Begin again with `projects` of tenants.yaml; caps and chat model stay."),
+        typer.Option(
+            help="Reset all settings but caps and chat model to `projects` of tenants.yaml."
+        ),
     ] = False,
     profile: ProfileOption = None,
     as_json: Json = False,
 ) -> None:
-    """Make a project, or change what is given of its settings."""
+    """Create a project, or change the given settings."""
     caps = {"per_day": per_day, "per_month": per_month}
     given = {
         "name": name,
@@ -172,7 +174,7 @@ def put_organization(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make an organization, or change what is given of its settings."""
+    """Create an organization, or change the given settings."""
     from rag_assets.storage.catalog.tenants.organizations import UNCHANGED
 
     organization = _projects(session).put_organization(

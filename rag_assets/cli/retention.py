@@ -29,7 +29,7 @@ audit_app = typer.Typer()
 
 Source = Annotated[str | None, typer.Option("--source", help="All documents of one source.")]
 Document = Annotated[str | None, typer.Option("--document", help="One document, by its id.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for those who ask later.")]
+Reason = Annotated[str, typer.Option("--reason", help="Reason; it is stored.")]
 
 
 @app.command()
@@ -155,7 +155,7 @@ def receipts(
     ] = False,
     as_json: Json = False,
 ) -> bool:
-    """Show what was deleted for good, when, by whom and by which rule."""
+    """List permanent deletions with their time, person and rule."""
     found = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
@@ -233,7 +233,7 @@ def compact(
     tenants: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TENANT...", help="By default all tenants, and what is left of removed ones."
+            metavar="TENANT...", help="By default all tenants, and remains of removed tenants."
         ),
     ] = None,
     *,
@@ -345,7 +345,7 @@ def lift_hold(
     document: Document = None,
     as_json: Json = False,
 ) -> None:
-    """Lift a hold: what was deleted meanwhile leaves the stores."""
+    """Lift a hold; documents that were deleted meanwhile are removed from the stores."""
     scope = _scope(source, document)
     with _lock_tenant(session, tenant_id) as record:
         lifted = session.catalog.holds.lift(

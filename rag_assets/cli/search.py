@@ -131,7 +131,7 @@ def answer(
     tenant_id: TenantArgument,
     fields: dict[str, Any],
     max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that the model writes at most.")
+        int | None, typer.Option(help="Maximum number of tokens of the answer.")
     ] = None,
     *,
     as_json: Json = False,

@@ -70,7 +70,7 @@ def status(
     *,
     as_json: Json = False,
 ) -> bool:
-    """Show the state and the address of every server, and what needs a person.
+    """Show the state and the address of every server, and problems that need a person.
 
     Exit code 1: the daemon runs, but its sensors do not tick.
     """
@@ -79,7 +79,7 @@ def status(
 
 @app.command()
 def roles() -> None:
-    """Print the SQL that makes roles of Postgres with fewer rights, for a server of your own."""
+    """Print the SQL that creates Postgres roles with fewer rights, for your own server."""
     from rag_assets.storage.catalog.installation.roles import roles_sql
 
     say(roles_sql())

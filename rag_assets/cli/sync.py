@@ -155,7 +155,7 @@ def sync(
         bool,
         typer.Option(
             "--accept-catalog",
-            help="Go on with a catalog that was set back to an earlier dump; implies --repair.",
+            help="Accept a catalog that was restored from an earlier dump; implies --repair.",
         ),
     ] = False,
     in_turn: Annotated[

@@ -87,12 +87,13 @@ def measure(
         float | None, typer.Option("--set", min=-1.0, max=1.0, help="Set this threshold.")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Forget the value: the next questions measure it.")
+        bool,
+        typer.Option("--calibrate", help="Remove the value; the next questions measure it again."),
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why, for those who ask later.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason; it is stored.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what each threshold keeps of the answers; with --set and --reason, set one."""
+    """Show the effect of each threshold; with --set and --reason, set one."""
     if value is None and not calibrate:
         _measure(tenant_id, tasks, as_json=as_json)
     else:

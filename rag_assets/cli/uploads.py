@@ -142,7 +142,7 @@ def delete(
 def disable(
     session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
 ) -> None:
-    """Have searches not return an upload, and keep what was computed of it."""
+    """Exclude an upload from searches, and keep its computed data."""
     _set_enabled(session, tenant_id, upload_id, enabled=False, as_json=as_json)
 
 
@@ -151,7 +151,7 @@ def disable(
 def enable(
     session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
 ) -> None:
-    """Have searches return an upload again; nothing is embedded for that."""
+    """Include an upload in searches again; nothing is embedded."""
     _set_enabled(session, tenant_id, upload_id, enabled=True, as_json=as_json)
 
 
