@@ -198,7 +198,7 @@ def revoke_token(
     """Revoke a token, from the next request on."""
     owner = _owner(session, owner_id, is_organization=is_organization)
     kind = "organization" if is_organization else "tenant"
-    if not session.catalog.service_tokens.revoke_token(owner, token_id):
+    if not session.catalog.service_tokens.revoke(owner, token_id):
         # The argument is not repeated: it may be the token itself.
         option = " --organization" if is_organization else ""
         raise ConfigurationError(

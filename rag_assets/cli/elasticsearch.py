@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -16,17 +15,9 @@ from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.local_stack.elasticsearch_access import seal_secret
 
-if TYPE_CHECKING:
-    from rag_assets.storage.index.elasticsearch.check import Purpose
-
 app = typer.Typer()
 
-
-class Purpose(StrEnum):
-    """The purpose of a role."""
-
-    INDEXING = "indexing"
-    SEARCHING = "searching"
+Purpose: TypeAlias = Literal["indexing", "searching"]
 
 
 @app.command("check")
@@ -35,12 +26,11 @@ def check(
     session: Session,
     purpose: Annotated[
         Purpose, typer.Option("--for", help="Purpose of the account; indexing needs both.")
-    ] = Purpose.INDEXING,
+    ] = "indexing",
     *,
     as_json: Json = False,
 ) -> bool:
     """Check version, licence, health, disks and privileges; exit code 1: it cannot be used."""
-    purpose = purpose.value
     from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
 
     connection = session.stack.elasticsearch_connection()
@@ -78,7 +68,6 @@ def print_role(
     purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
 ) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
-    purpose = purpose.value
     from rag_assets.storage.index.elasticsearch.check import role_for
 
     say(json.dumps(role_for(purpose, session.settings.index_prefix), indent=2))
@@ -86,9 +75,7 @@ def print_role(
 
 @app.command("seal")
 @with_reading_session
-def seal(
-    session: Session,
-) -> None:
+def seal(session: Session) -> None:
     """Read an API key or a password from standard input, and print it sealed.
 
     The result is the value of RAG_ASSETS_ELASTICSEARCH_API_KEY or _PASSWORD, or the content of
