@@ -42,7 +42,7 @@ class Description:
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        _with_problems(schema)
+        _correct_media_types(schema)
         self.names = frozenset(_names(schema))
         self._body = bytes(JSONResponse(schema).body)
 
@@ -51,7 +51,7 @@ class Description:
         return Response(self._body, media_type="application/json")
 
 
-def _with_problems(schema: dict[str, Any]) -> None:
+def _correct_media_types(schema: dict[str, Any]) -> None:
     for path in schema["paths"].values():
         for operation in path.values():
             for status, response in operation["responses"].items():

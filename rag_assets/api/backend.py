@@ -142,7 +142,7 @@ class Backend:
         """
         async with self._reads.turn(tenant_id, caller or ""):
             done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
-            return await _in_time(done, _SECONDS)
+            return await _await_within(done, _SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
         """Run work that changes a tenant in a thread; writes of one tenant run one at a time.
@@ -164,7 +164,7 @@ class Backend:
                 "other writes to this tenant are still running", hint="try again in a few seconds"
             ) from None
         try:
-            return await _in_time(
+            return await _await_within(
                 run_sync(work, limiter=self._writes, abandon_on_cancel=True), _SECONDS
             )
         finally:
@@ -177,7 +177,7 @@ class Backend:
             ServiceUnavailable: a server does not answer.
         """
         probe = run_sync(self._probe, limiter=self._probes, abandon_on_cancel=True)
-        await _in_time(probe, _PROBE_SECONDS)
+        await _await_within(probe, _PROBE_SECONDS)
 
     def _probe(self) -> None:
         with self.catalog.database.begin() as connection:
@@ -185,7 +185,7 @@ class Backend:
         self._store.indexes.names()
 
 
-async def _in_time(work: Awaitable[_T], seconds: float) -> _T:
+async def _await_within(work: Awaitable[_T], seconds: float) -> _T:
     try:
         with anyio.fail_after(seconds):
             return await work

@@ -30,7 +30,7 @@ from starlette.types import Scope
 from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone
 from rag_assets.api.authentication import Authenticator, client_of
 from rag_assets.api.identity import Identity, Unauthenticated
-from rag_assets.api.middleware import replayed
+from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import Refused
 from rag_assets.api.rate_limits import SharedLimits, TooManyAttempts
 from rag_assets.api.settings import Network
@@ -124,31 +124,33 @@ class Guard:
             self._require_trust()
         shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if self._is_known(shown):
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         address = client_of(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._counted(validate, shown, address)
+            return await self._count_failed_attempt(validate, shown, address)
         if address in self._tried:
             raise TooManyAttempts(math.ceil(wait))
         self._tried.add(address)
         try:
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         except Unauthenticated:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
             self._tried.discard(address)
 
-    async def _counted(
+    async def _count_failed_attempt(
         self, validate: Callable[[], Awaitable[_T]], shown: bytes, address: bytes
     ) -> _T:
         try:
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         except Unauthenticated:
             self._attempts.count(address)
             raise
 
-    async def _validated(self, validate: Callable[[], Awaitable[_T]], shown: bytes) -> _T:
+    async def _validate_and_remember(
+        self, validate: Callable[[], Awaitable[_T]], shown: bytes
+    ) -> _T:
         try:
             proved = await validate()
         except Unauthenticated:
@@ -196,7 +198,7 @@ class Guarded(APIRoute):
         """Return the request for the handler, after reading its body within the limits."""
         body = await whole_body(request, most=self.most_bytes)
         require_few_values(body, most=self.most_values)
-        return Request(request.scope, replayed(body, request.receive))
+        return Request(request.scope, replay_body(body, request.receive))
 
 
 class Streamed(Guarded):

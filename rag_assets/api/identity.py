@@ -218,7 +218,7 @@ class TokenLookups:
         lookup = self._next.get(sha256)
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
-            lookup.add_done_callback(_seen)
+            lookup.add_done_callback(_retrieve_error)
         # `shield`: a cancelled request must not cancel the lookup that other requests wait for.
         return await asyncio.shield(lookup)
 
@@ -255,7 +255,7 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
     )
 
 
-def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
+def _retrieve_error(lookup: asyncio.Task[ServiceToken | None]) -> None:
     """Retrieve the error of a lookup, so that asyncio does not report it as unhandled."""
     if not lookup.cancelled():
         lookup.exception()

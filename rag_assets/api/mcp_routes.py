@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
-from rag_assets.api.middleware import replayed
+from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import problem_text
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.mcp.messages import rejection
@@ -56,7 +56,7 @@ class _Exchange(Response):
         self._message = message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        message = replayed(self._message, receive)
+        message = replay_body(self._message, receive)
         await self._server.session_manager.handle_request(scope, message, send)
 
 

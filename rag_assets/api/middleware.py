@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.log_lines import LOGGER
-from rag_assets.api.problems import unexpected
+from rag_assets.api.problems import answer_unexpected_error
 from rag_assets.api.settings import METRICS_FOLDER
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -91,7 +91,7 @@ class RequestMiddleware:
         try:
             await self._app(scope, receive, send_with_headers)
         except Exception as error:
-            refusal = unexpected(request_id, error)
+            refusal = answer_unexpected_error(request_id, error)
             if not status:
                 await refusal(scope, receive, send_with_headers)
         finally:
@@ -110,7 +110,7 @@ class RequestMiddleware:
         LOGGER.info("request", extra={**fields, "ms": round(1_000 * seconds, 1)})
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive channel that replays a body that was already read, then continues."""
     done = False
 

@@ -289,15 +289,15 @@ def problem_response(
     )
 
 
-def unexpected(request_id: str, error: Exception) -> JSONResponse:
+def answer_unexpected_error(request_id: str, error: Exception) -> JSONResponse:
     """Return the response to an unexpected error, and log the error."""
-    kind, _ = classified(request_id, error)
+    kind, _ = classify(request_id, error)
     return problem_response(request_id, kind)
 
 
 def problem_text(error: Exception, request_id: str) -> str:
     """Return a problem in one line, for text interfaces; log it as for an HTTP response."""
-    kind, detail = classified(request_id, error)
+    kind, detail = classify(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
@@ -314,12 +314,12 @@ def _description(status: int) -> str:
 async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
-    kind, detail = classified(request_id, error)
+    kind, detail = classify(request_id, error)
     lacks = error if isinstance(error, NoProviderKey) else None
     return problem_response(request_id, kind, detail, headers=_headers(error, kind), lacks=lacks)
 
 
-def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     """Return the kind of an error and the details that the caller may know; log all other details.
 
     Args:

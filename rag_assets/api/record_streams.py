@@ -21,7 +21,7 @@ from rag_assets.api.guard import (
     require_few_values,
     whole_body,
 )
-from rag_assets.api.middleware import replayed
+from rag_assets.api.middleware import replay_body
 from rag_assets.api.model import RecordQuery, SourceId, named_versions
 from rag_assets.api.problems import Refused, documented, invalid_fields
 from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, drafting_of
@@ -184,7 +184,7 @@ class Bulk(Guarded):
     async def admitted(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body."""
         body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
-        return Request(request.scope, replayed(body, request.receive))
+        return Request(request.scope, replay_body(body, request.receive))
 
 
 record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Bulk)

@@ -64,7 +64,7 @@ class UploadForm:
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
-            raise _refused("the request is not a form with a file")
+            raise _refusal("the request is not a form with a file")
         self.file_name: str | None = None
         self.values: dict[str, str] = {}
         self._fields = fields
@@ -84,7 +84,7 @@ class UploadForm:
             "on_headers_finished": self._end_headers,
             "on_end": self._end,
         }
-        self._parser: Any = _guarded(lambda: MultipartParser(boundary, callbacks))  # type: ignore[arg-type]
+        self._parser: Any = _parse_form(lambda: MultipartParser(boundary, callbacks))  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Parse the next bytes of the form; return the pieces of the file's content in them.
@@ -92,7 +92,7 @@ class UploadForm:
         Raises:
             UploadRefused: the body is not a form with one file.
         """
-        _guarded(lambda: self._parser.write(data))
+        _parse_form(lambda: self._parser.write(data))
         pieces, self._pieces = self._pieces, []
         return iter(pieces)
 
@@ -103,15 +103,15 @@ class UploadForm:
             UploadRefused: the form is incomplete or lacks a file.
         """
         if not self._ended:
-            raise _refused("the form is incomplete")
+            raise _refusal("the form is incomplete")
         if self.file_name is None:
-            raise _refused("the form contains no file")
+            raise _refusal("the form contains no file")
         return self.file_name
 
     def _begin_part(self) -> None:
         self._parts += 1
         if self._parts > _MOST_PARTS:
-            raise _refused(f"the form has more than {_MOST_PARTS} parts")
+            raise _refusal(f"the form has more than {_MOST_PARTS} parts")
         self._part = _Part()
 
     def _end_header(self) -> None:
@@ -125,13 +125,13 @@ class UploadForm:
         part.name = _decode(options.get(b"name", b""))
         if part.name == _FILE:
             if self.file_name is not None:
-                raise _refused("the form contains several files")
+                raise _refusal("the form contains several files")
             part.is_file = True
             self.file_name = _decode(options.get(b"filename", b""))
         elif b"filename" in options:
-            raise _refused("the field with the file must be named `file`")
+            raise _refusal("the field with the file must be named `file`")
         elif part.name not in self._fields or part.name in self.values:
-            raise _refused("the form contains an unknown or repeated field")
+            raise _refusal("the form contains an unknown or repeated field")
 
     def _take_data(self, data: bytes, start: int, end: int) -> None:
         if self._part.is_file:
@@ -139,7 +139,7 @@ class UploadForm:
             return
         self._part.value += data[start:end]
         if len(self._part.value) > _FIELD_BYTES:
-            raise _refused("a field of the form is too long")
+            raise _refusal("a field of the form is too long")
 
     def _end_part(self) -> None:
         if not self._part.is_file:
@@ -149,21 +149,21 @@ class UploadForm:
         self._ended = True
 
 
-def _guarded(parse: Callable[[], Any]) -> Any:
+def _parse_form(parse: Callable[[], Any]) -> Any:
     from python_multipart.exceptions import FormParserError
 
     try:
         return parse()
     except FormParserError:
         # The message of the error may quote the form.
-        raise _refused("the form cannot be read") from None
+        raise _refusal("the form cannot be read") from None
 
 
 def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _refused(why: str) -> UploadRefused:
+def _refusal(why: str) -> UploadRefused:
     return UploadRefused(why, hint=_HINT)
 
 

@@ -29,14 +29,14 @@ def main(arguments: list[str] | None = None) -> None:
     """
     if arguments is None:
         arguments = sys.argv[1:]
-        if (code := _in_fork(arguments)) is not None:
+        if (code := _run_in_fork(arguments)) is not None:
             sys.exit(code)
     from rag_assets.cli.app import run
 
     sys.exit(run(arguments))
 
 
-def _in_fork(arguments: list[str]) -> int | None:
+def _run_in_fork(arguments: list[str]) -> int | None:
     """Return the exit code of a command that a fork executed; None if no fork executed it."""
     if _OWN_PROCESS.intersection(arguments[:1]):
         return None

@@ -17,14 +17,9 @@ from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
-app = typer.Typer()
-
-tokens_app = typer.Typer()
-
 OwnerArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="The tenant, or with --organization its id.")
 ]
-
 OrganizationOption: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -32,6 +27,9 @@ OrganizationOption: TypeAlias = Annotated[
         help="For all projects of an organization of that id, present and new ones.",
     ),
 ]
+
+app = typer.Typer()
+tokens_app = typer.Typer()
 
 
 @app.command("list")

@@ -136,14 +136,14 @@ def _question(
             "modified_after": after,
             "modified_before": before,
             "tags": tag,
-            "metadata": _by_name(metadata or ()),
+            "metadata": _parse_metadata(metadata or ()),
             "within": within,
         },
         "caller": caller_of(principal, role),
     }
 
 
-def _by_name(given: Iterable[str]) -> dict[str, str]:
+def _parse_metadata(given: Iterable[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in given]
     if not all(between for _, between, _ in pairs):
         raise typer.BadParameter("it must be KEY=VALUE", param_hint="'--metadata'")

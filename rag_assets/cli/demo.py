@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.documents.model import Document
     from rag_assets.storage.lake.model import ChunkSetRow
 
-app = typer.Typer()
-
-
 TENANT = "demo"
-
 SETTINGS = {
     "profile": "documents",
     "parser": {"ocr": True},
@@ -48,18 +44,17 @@ SETTINGS = {
         {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
     ],
 }
-
 """Settings as in the project's tenants.yaml, with OCR for the scanned page of the handbook."""
-
 INCLUDE = ["*.*", "!.*"]
-
 """Patterns of files to index; they include source code, which the default patterns leave out."""
-
 _EXAMPLES = TEMPLATES / "examples"
-
 _TOP_K = 3
-
 _LINE = 80
+_PARTS = {PPTX: "slide", XLSX: "sheet"}
+_BARS = "▁▂▃▄▅▆▇█"
+_BUCKETS = 16
+
+app = typer.Typer()
 
 
 @app.command()
@@ -118,14 +113,14 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
         say(f"Nothing changed, nothing to do ({seconds(synced.seconds)}). The tenant has:\n")
     else:
         say(f"{counted(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
-    held = document_summaries(session.reader(TENANT))
+    summaries = document_summaries(session.reader(TENANT))
     print_table(
         ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
-        by_type(held),
+        count_by_type(summaries),
     )
     say()
     serving = session.catalog.generations.serving(TENANT)
-    lines = stage_lines(held, serving, session.store.indexes.view_name(TENANT))
+    lines = describe_stages(summaries, serving, session.store.indexes.view_name(TENANT))
     took = {name: seconds(counts["seconds"]) for name, counts in synced.stages.items()}
     rows = [
         (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
@@ -198,13 +193,6 @@ def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
     )
 
 
-_PARTS = {PPTX: "slide", XLSX: "sheet"}
-
-_BARS = "▁▂▃▄▅▆▇█"
-
-_BUCKETS = 16
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
     """A document with the results of the stages; None for a stage without a result.
@@ -244,7 +232,7 @@ def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
     ready = {item.document.document_id: item for item in parsed_documents(ctx, documents)}
     sets = ctx.lake.chunk_sets({item.chunk_set_key for item in ready.values()})
 
-    def held(document: Document) -> DocumentSummary:
+    def summarize(document: Document) -> DocumentSummary:
         item = ready.get(document.document_id)
         if item is None:
             return DocumentSummary(document)
@@ -255,17 +243,17 @@ def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
             ctx.chunk_parameters(document, item.media_type).kind.name,
         )
 
-    return [held(document) for document in documents]
+    return [summarize(document) for document in documents]
 
 
-def by_type(held: Iterable[DocumentSummary]) -> list[tuple[str, ...]]:
+def count_by_type(summaries: Iterable[DocumentSummary]) -> list[tuple[str, ...]]:
     """Count documents, sizes, contents and chunks by file type.
 
     Returns:
         Rows of type, documents, size, contents, chunkers, chunks, and tokens a chunk.
     """
     groups: dict[str, list[DocumentSummary]] = {}
-    for item in held:
+    for item in summaries:
         groups.setdefault(item.suffix, []).append(item)
     return [_type_row(suffix, group) for suffix, group in sorted(groups.items())]
 
@@ -294,52 +282,52 @@ def contents(parsed: Iterable[ParsedText]) -> str:
     return ", ".join(found) or counted(counts["paragraph"], "paragraph")
 
 
-def stage_lines(
-    held: Sequence[DocumentSummary], serving: Generation | None, alias: str
+def describe_stages(
+    summaries: Sequence[DocumentSummary], serving: Generation | None, alias: str
 ) -> Mapping[str, list[str]]:
     """Return lines that describe the result of each stage, by name of the stage.
 
     Args:
-        held: all documents of the tenant.
+        summaries: all documents of the tenant.
         serving: the serving generation.
         alias: name of the serving index in Elasticsearch.
     """
     return {
-        "raw_documents": _describe_documents(held),
-        "parsed_text": _describe_parsing(held),
-        "chunks": _describe_chunks(held),
-        "embeddings": _describe_vectors(held, serving),
-        "search_index": _describe_index(held, serving, alias),
+        "raw_documents": _describe_documents(summaries),
+        "parsed_text": _describe_parsing(summaries),
+        "chunks": _describe_chunks(summaries),
+        "embeddings": _describe_vectors(summaries, serving),
+        "search_index": _describe_index(summaries, serving, alias),
     }
 
 
-def _describe_documents(held: Sequence[DocumentSummary]) -> list[str]:
-    kinds = len({item.suffix for item in held})
-    size = _size(sum(item.document.facts.size for item in held))
-    contents = Counter(item.document.content_sha256 for item in held)
+def _describe_documents(summaries: Sequence[DocumentSummary]) -> list[str]:
+    kinds = len({item.suffix for item in summaries})
+    size = _size(sum(item.document.facts.size for item in summaries))
+    contents = Counter(item.document.content_sha256 for item in summaries)
     copies = sum(contents.values()) - len(contents)
-    lines = [f"{counted(len(held), 'document')} of {counted(kinds, 'type')}, {size}"]
+    lines = [f"{counted(len(summaries), 'document')} of {counted(kinds, 'type')}, {size}"]
     if copies:
         lines.append(f"{counted(copies, 'exact copy', 'exact copies')}: parsed and embedded once")
     return lines
 
 
-def _describe_parsing(held: Sequence[DocumentSummary]) -> list[str]:
-    texts = [item.parsed for item in held if item.parsed]
+def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
+    texts = [item.parsed for item in summaries if item.parsed]
     lines = [f"{counted(len(texts), 'text')}: {contents(texts)}"]
     lines += [
         f"{item.name}: {counted(item.parsed.ocr_pages, 'scanned page')} read by OCR"
-        for item in held
+        for item in summaries
         if item.parsed and item.parsed.ocr_pages
     ]
     lines += [
         f"{item.name}: {counted(len(item.parsed.masked), 'credential')} masked:"
         f" {_rules_and_lines(item.parsed)}"
-        for item in held
+        for item in summaries
         if item.parsed and item.parsed.masked
     ]
-    lines += [f"{i.name}: {note}" for i in held if i.parsed for note in i.parsed.notes]
-    failed = [item for item in held if item.document.status == "FAILED"]
+    lines += [f"{i.name}: {note}" for i in summaries if i.parsed for note in i.parsed.notes]
+    failed = [item for item in summaries if item.document.status == "FAILED"]
     return lines + [f"{item.name} failed: {item.document.error_message}" for item in failed]
 
 
@@ -352,8 +340,8 @@ def _rules_and_lines(parsed: ParsedText) -> str:
     )
 
 
-def _describe_chunks(held: Sequence[DocumentSummary]) -> list[str]:
-    tokens = sorted(count for item in held for count in item.tokens)
+def _describe_chunks(summaries: Sequence[DocumentSummary]) -> list[str]:
+    tokens = sorted(count for item in summaries for count in item.tokens)
     lines = [counted(len(tokens), "chunk")]
     if tokens:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
@@ -361,13 +349,15 @@ def _describe_chunks(held: Sequence[DocumentSummary]) -> list[str]:
     return lines + [
         f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} dropped for a credential:"
         f" {', '.join(sorted({rule for row in item.chunks.dropped for rule in row.rules}))}"
-        for item in held
+        for item in summaries
         if item.chunks and item.chunks.dropped
     ]
 
 
-def _describe_vectors(held: Sequence[DocumentSummary], serving: Generation | None) -> list[str]:
-    hashes = [c.text_sha256 for item in held if item.chunks for c in item.chunks.chunks]
+def _describe_vectors(
+    summaries: Sequence[DocumentSummary], serving: Generation | None
+) -> list[str]:
+    hashes = [c.text_sha256 for item in summaries if item.chunks for c in item.chunks.chunks]
     if serving is None:
         return ["none yet"]
     shared = len(hashes) - len(set(hashes))
@@ -378,12 +368,12 @@ def _describe_vectors(held: Sequence[DocumentSummary], serving: Generation | Non
 
 
 def _describe_index(
-    held: Sequence[DocumentSummary], serving: Generation | None, alias: str
+    summaries: Sequence[DocumentSummary], serving: Generation | None, alias: str
 ) -> list[str]:
     if serving is None:
         return ["none yet"]
-    entries = counted(sum(item.document.chunk_count for item in held), "entry", "entries")
-    documents = counted(sum(bool(item.document.chunk_count) for item in held), "document")
+    entries = counted(sum(item.document.chunk_count for item in summaries), "entry", "entries")
+    documents = counted(sum(bool(item.document.chunk_count) for item in summaries), "document")
     return [f"{entries} of {documents}, generation {serving.number}, alias {alias}"]
 
 

@@ -15,9 +15,9 @@ from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.local_stack.elasticsearch_access import seal_secret
 
-app = typer.Typer()
-
 Purpose: TypeAlias = Literal["indexing", "searching"]
+
+app = typer.Typer()
 
 
 @app.command("check")

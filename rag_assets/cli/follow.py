@@ -157,7 +157,7 @@ class TenantFollower:
         if reason is None:
             return None
         if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
-            return self._unsettled(tenant, after=_UNSETTLED_SECONDS)
+            return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
         return self._run(record, tenant, reason)
 
     def _busy_again(self, tenant_id: str) -> float:
@@ -194,7 +194,7 @@ class TenantFollower:
             ctx = self._workbench.context(record.id, guard=held.check, log=warn)
             return confirm_documents(ctx, self._workbench.scanner())
 
-    def _unsettled(self, tenant: Tenant, *, after: float) -> float | None:
+    def _seconds_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
         """Return the seconds to wait if documents may have changed after their listing."""
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
@@ -210,7 +210,7 @@ class TenantFollower:
             return None
         if self._has_progressed(record.id, result):
             return 0.0
-        return self._unsettled(tenant, after=_RACY_SECONDS)
+        return self._seconds_if_unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
         """Return whether work is left and the last run made progress."""

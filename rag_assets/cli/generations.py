@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.generation_moves import Order
     from rag_assets.pipeline.generation_report import BuildReport
 
-app = typer.Typer()
-
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]
-
 _AnyNumber: TypeAlias = Annotated[
     int | None, typer.Argument(metavar="[N]", help="Number of the build that is expected.")
 ]
+
+app = typer.Typer()
 
 
 @app.command("list")

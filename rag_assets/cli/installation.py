@@ -34,9 +34,22 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants.table import TenantRecord
 
-app = typer.Typer()
-
 Yes = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
+_LACKING = {
+    "lake": (
+        "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
+        "the original before the first sync"
+    ),
+    "blobs": "there are no uploaded files: copy those of the original, or upload them again",
+}
+_FINDINGS = {
+    "current": "The catalog has every security change that the stores have kept.",
+    "set back": "The catalog was restored from an earlier dump. It lacks these security changes:",
+    "unknown": "No store has kept the journal of security changes, so it is not known which ones"
+    " this catalog lacks. Compare the lists of tokens, grants and holds with what they should be.",
+}
+
+app = typer.Typer()
 
 
 @app.command("show")
@@ -352,15 +365,6 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
     }
 
 
-_LACKING = {
-    "lake": (
-        "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
-        "the original before the first sync"
-    ),
-    "blobs": "there are no uploaded files: copy those of the original, or upload them again",
-}
-
-
 def _original(original: object) -> str:
     return "with a new catalog" if original is None else f"a clone of {original}"
 
@@ -409,14 +413,6 @@ def _publish_again(session: Session) -> bool:
                 session.store.indexes.publish(serving.index_name, owner)
         return True
     return False
-
-
-_FINDINGS = {
-    "current": "The catalog has every security change that the stores have kept.",
-    "set back": "The catalog was restored from an earlier dump. It lacks these security changes:",
-    "unknown": "No store has kept the journal of security changes, so it is not known which ones"
-    " this catalog lacks. Compare the lists of tokens, grants and holds with what they should be.",
-}
 
 
 def _tenants_set_back(session: Session) -> dict[str, int]:

@@ -21,10 +21,9 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import documents_of, store_questions, stored_questions
 from rag_assets.quality.yaml_files import as_mapping, as_yaml
 
-app = typer.Typer()
-
-
 _SHOWN = 5
+
+app = typer.Typer()
 
 
 @app.command("import")

@@ -26,21 +26,18 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
     from rag_assets.storage.catalog.tenants.organizations import Organization
 
-app = typer.Typer()
-
 OwnerArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
 ]
-
 OrganizationOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--organization", help="The id is an organization's, whose tenants all use its keys."
     ),
 ]
-
-
 _LONGEST_INPUT = 65_536
+
+app = typer.Typer()
 
 
 @app.command("set", context_settings={"allow_extra_args": True})

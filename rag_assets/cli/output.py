@@ -34,18 +34,18 @@ def say(line: str = "") -> None:
 
 def progress(line: str) -> None:
     """Print a line of progress on standard error."""
-    sys.stderr.write(f"  {harmless(_masked(line))}\n")
+    sys.stderr.write(f"  {harmless(_mask(line))}\n")
     sys.stderr.flush()
 
 
 def warn(line: str) -> None:
     """Print a warning on standard error."""
-    sys.stderr.write(f"warning: {harmless(_masked(line))}\n")
+    sys.stderr.write(f"warning: {harmless(_mask(line))}\n")
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
     """Print an error and its hint, masked: they may quote a credential from the arguments."""
-    message, hint = _masked(error.message), _masked(error.hint or "")
+    message, hint = _mask(error.message), _mask(error.hint or "")
     if as_json:
         print_json({"error": message, "hint": hint or None})
         return
@@ -54,7 +54,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
         sys.stderr.write(f"hint: {harmless(hint)}\n")
 
 
-def _masked(line: str) -> str:
+def _mask(line: str) -> str:
     """Mask credentials in a line; load the rules only if the line may contain a credential."""
     if not might_hold_credential(line):
         return line

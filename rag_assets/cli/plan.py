@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.estimates import Estimate, Twice
     from rag_assets.pipeline.preview import Preview
 
+_COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
+
 app = typer.Typer()
 
 
@@ -131,9 +133,6 @@ def _cost(found: Preview) -> str:
     rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
     way = ", through the batch API within a day" if found.batch else ""
     return f"{dollars(found.cost)} ({embedder}{rate}{way})"
-
-
-_COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
 
 
 @app.command()

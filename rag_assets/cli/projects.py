@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.projects import Project, ProjectSettings
 
-app = typer.Typer()
-
 ProfileOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Profile of the project's tenant; by default that of projects over the API."),
 ]
 
+app = typer.Typer()
 organizations_app = typer.Typer()
 
 
@@ -42,7 +41,7 @@ def list_projects(
     """List the projects with their tenants and settings."""
     table = session.catalog.projects
     records = table.all() if organization is None else table.list_of_organization(organization)
-    rows = [_shown(session, record) for record in records]
+    rows = [_describe_project(session, record) for record in records]
     if as_json:
         print_json({"projects": rows})
         return
@@ -105,7 +104,11 @@ def put_project(
     named = _project(profile, organization, project)
     _require_made_here(named.profile)
     done = _projects(session).put(named, _settings(settings), anew=anew)
-    shown = {**_shown(session, done.record), "created": done.created, "changed": done.changed}
+    shown = {
+        **_describe_project(session, done.record),
+        "created": done.created,
+        "changed": done.changed,
+    }
     if as_json:
         print_json(shown)
         return
@@ -246,7 +249,7 @@ def _settings(given: Mapping[str, Any]) -> ProjectSettings:
         ) from None
 
 
-def _shown(session: Session, record: TenantRecord) -> dict[str, Any]:
+def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
     from rag_assets.models.factory import embedder_id_of
     from rag_assets.tenants.model import Tenant
     from rag_assets.tenants.projects import shown_settings

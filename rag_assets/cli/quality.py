@@ -29,6 +29,8 @@ from rag_assets.quality.measures import MEASURES
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
+_LEAST_P = 0.001
+
 app = typer.Typer()
 
 
@@ -90,9 +92,6 @@ def print_checks(tenant_id: str, results: list[CheckResult]) -> None:
     )
     failed = [result for result in results if not result.passed]
     say(f"\n{tenant_id}: {len(results) - len(failed)} of {len(results)} checks passed")
-
-
-_LEAST_P = 0.001
 
 
 @app.command("eval")

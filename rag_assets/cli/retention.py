@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _LOCK_SECONDS = 60.0
+Source = Annotated[str | None, typer.Option("--source", help="All documents of one source.")]
+Document = Annotated[str | None, typer.Option("--document", help="One document, by its id.")]
+Reason = Annotated[str, typer.Option("--reason", help="Reason; it is stored.")]
 
 app = typer.Typer()
 holds_app = typer.Typer()
 audit_app = typer.Typer()
-
-Source = Annotated[str | None, typer.Option("--source", help="All documents of one source.")]
-Document = Annotated[str | None, typer.Option("--document", help="One document, by its id.")]
-Reason = Annotated[str, typer.Option("--reason", help="Reason; it is stored.")]
 
 
 @app.command()

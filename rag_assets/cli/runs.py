@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from rag_assets.cli.session import Session
     from rag_assets.declarations import Naming
 
-
 _PARTITION_TAG = "dagster/partition"
-
 _FRAMEWORK_LINES = ("Dependencies for step",)
-
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
+Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
 class RunFailed(RagAssetsError):
@@ -310,9 +308,6 @@ def _terminal_logger() -> Any:
         return logger
 
     return terminal
-
-
-Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
 def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:

@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.panel.settings import PanelSettings
 
-app = typer.Typer()
-
-
 _YOUNG_OBJECTS = 50_000
-
 _CLOSING_SECONDS = 10
-
 """Seconds that a stopping worker has to close its connections and to write its counts."""
+_OPERATOR = "operator"
+"""Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
+
+app = typer.Typer()
 
 
 @app.command()
@@ -248,11 +247,6 @@ def _exempt_imports_from_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 100)
-
-
-_OPERATOR = "operator"
-
-"""Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
 
 
 @app.command()

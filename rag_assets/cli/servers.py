@@ -18,14 +18,11 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
 
-app = typer.Typer()
-
-
 _COMPACTION = timedelta(days=8)
-
 """Time after which a missing compaction is reported: the weekly interval and a day of tolerance."""
-
 _NAMED = 5
+
+app = typer.Typer()
 
 
 @app.command()

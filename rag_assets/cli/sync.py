@@ -25,8 +25,6 @@ from rag_assets.common.formatting import counted, dollars
 if TYPE_CHECKING:
     from rag_assets.pipeline.drift import IndexDifference
 
-app = typer.Typer()
-
 PRINTED_COUNTS = {
     "raw_documents": ("added", "changed", "removed", "failed"),
     "parsed_text": ("parsed", "reused", "failed"),
@@ -34,15 +32,14 @@ PRINTED_COUNTS = {
     "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
     "search_index": ("upserted", "deleted"),
 }
-
 _LAST_VALUE_COUNTS = (
     *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
     "waiting for batches",
 )
-
 _JSON_NAMES = {"submitted": "handed over"}
-
 """Names of counts in the JSON output, which is a contract and keeps the former names."""
+
+app = typer.Typer()
 
 
 @dataclass

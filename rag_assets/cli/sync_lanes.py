@@ -62,7 +62,7 @@ class SyncLanes:
                 process.interrupt()
 
     def _sync(self, tenants: Sequence[str]) -> list[dict[str, Any]]:
-        process = self._started(["sync", *tenants, *self._options, "--in-turn", "--json"])
+        process = self._start(["sync", *tenants, *self._options, "--in-turn", "--json"])
         if process is None:
             return []
         try:
@@ -76,7 +76,7 @@ class SyncLanes:
             process.close()
         return _results(answer, tenants)
 
-    def _started(self, arguments: Sequence[str]) -> ForkedProcess | None:
+    def _start(self, arguments: Sequence[str]) -> ForkedProcess | None:
         with self._lock:
             if self._interrupted:
                 return None

@@ -24,10 +24,9 @@ from rag_assets.tenants.file import TenantsFile, written_path
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
 
-app = typer.Typer()
-
-
 _MADE_BY: Final = {"file": "tenants.yaml", "api": "API"}
+
+app = typer.Typer()
 
 
 @app.command("list")

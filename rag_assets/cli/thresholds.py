@@ -29,14 +29,14 @@ from rag_assets.quality.thresholds import (
 )
 from rag_assets.retrieval.calibration import QUESTIONS
 
-app = typer.Typer()
-
 UseOption: TypeAlias = Annotated[
     str,
     typer.Option(
         help="Use of a search with a threshold of its own, such as task or failure of experience."
     ),
 ]
+
+app = typer.Typer()
 
 
 @app.command("show")

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 Source = Annotated[
     str | None, typer.Option("--source", help="The source, where the tenant has several.")
 ]
-
 UploadArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the upload.")]
+_PIECE_BYTES = 1 << 20
 
 app = typer.Typer()
-
-
-_PIECE_BYTES = 1 << 20
 
 
 @app.command("add")

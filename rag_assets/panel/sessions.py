@@ -55,17 +55,17 @@ def make_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str
         TenantGone: the tenant was removed.
     """
     code = secrets.token_urlsafe(_BYTES)
-    expires_at = catalog.panel_sessions.add_code(ref, hashed(code, origin), holder)
+    expires_at = catalog.panel_sessions.add_code(ref, hash_secret(code, origin), holder)
     return Link(f"{origin}{PATH}/enter?code={code}", expires_at)
 
 
-def redeemed(catalog: Catalog, code: str, origin: str) -> str | None:
+def redeem_code(catalog: Catalog, code: str, origin: str) -> str | None:
     """Return the secret of the session that a code opens; None if the code is not valid.
 
     A code is not valid if it is used up, expired or unknown.
     """
     secret = secrets.token_urlsafe(_BYTES)
-    is_valid = catalog.panel_sessions.redeem(hashed(code, origin), hashed(secret, origin))
+    is_valid = catalog.panel_sessions.redeem(hash_secret(code, origin), hash_secret(secret, origin))
     return secret if is_valid else None
 
 
@@ -76,7 +76,7 @@ def begin_session(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin:
         TenantGone: the tenant was removed.
     """
     secret = secrets.token_urlsafe(_BYTES)
-    catalog.panel_sessions.begin(ref, hashed(secret, origin), holder)
+    catalog.panel_sessions.begin(ref, hash_secret(secret, origin), holder)
     return secret
 
 
@@ -85,7 +85,7 @@ def request_token(secret: str) -> str:
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()
 
 
-def hashed(secret: str, origin: str) -> bytes:
+def hash_secret(secret: str, origin: str) -> bytes:
     """Return the hash that is stored for a secret at one origin."""
     return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rag_assets.cli.demo import DocumentSummary, by_type, contents, histogram, stage_lines
+from rag_assets.cli.demo import DocumentSummary, contents, count_by_type, describe_stages, histogram
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
@@ -84,14 +84,14 @@ HELD = [
 
 
 def test_documents_are_counted_by_type() -> None:
-    assert by_type(HELD) == [
+    assert count_by_type(HELD) == [
         (".md", "2", "4 kB", "2 headings", "heading", "4", "20 to 40"),
         (".pdf", "2", "4 kB", "2 pages, 1 table", "recursive", "1", "256 to 256"),
     ]
 
 
 def test_each_stage_is_described() -> None:
-    assert stage_lines(HELD, SERVING, "rag-tenant-x") == {
+    assert describe_stages(HELD, SERVING, "rag-tenant-x") == {
         "raw_documents": [
             "4 documents of 2 types, 8 kB",
             "1 exact copy: parsed and embedded once",
@@ -116,10 +116,10 @@ def test_each_stage_is_described() -> None:
 
 
 def test_a_tenant_without_documents() -> None:
-    lines = stage_lines([], None, "rag-tenant-x")
+    lines = describe_stages([], None, "rag-tenant-x")
     assert lines["chunks"] == ["0 chunks"]
     assert lines["search_index"] == ["none yet"]
-    assert by_type([]) == []
+    assert count_by_type([]) == []
 
 
 def test_a_presentation_has_slides() -> None:
