@@ -3,6 +3,9 @@
 Any client that reaches the service can open connections without a token. A connection is closed if
 it sends no request or reads no answer in time. If there are too many connections, the one that has
 waited longest for a request is closed.
+
+The parser calls back for every header and has no limits of its own. So it is fed in small slices.
+Parsing stops as soon as a limit is exceeded or a complete request waits for its answer.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ without a valid token are counted by address. An address above the allowed rate 
 clients behind a proxy may share an address, so even then, tokens that were valid recently are
 accepted, and other tokens are checked one at a time. This allows some guesses, but guessing 256
 random bits is hopeless.
+
+A sender below the minimum rate is refused, because a sender of only a byte now and then would
+occupy a turn forever. The time that the service needs to store the bytes does not count.
 """
 
 from __future__ import annotations

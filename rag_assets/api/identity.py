@@ -1,4 +1,8 @@
-"""Identities of callers, and the service tokens that prove them."""
+"""Identities of callers, and the service tokens that prove them.
+
+A token has 256 random bits, so it cannot be guessed. A plain SHA-256 is therefore as hard to
+reverse as a slower hash.
+"""
 
 from __future__ import annotations
 

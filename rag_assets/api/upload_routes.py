@@ -1,6 +1,9 @@
 """Endpoints for uploaded files.
 
 Like a record, a file is stored before the response, and indexed by the next sync.
+
+The file's content is returned in the pieces in which it arrives. If the rest of the form is large,
+the form is refused.
 """
 
 from __future__ import annotations

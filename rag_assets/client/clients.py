@@ -72,7 +72,7 @@ class BaseClient(ABC, Generic[Http]):
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
-        """Create a client from the variables that rag_assets.client.exchange describes.
+        """Create a client from the variables of the environment; see ClientOptions.
 
         Args:
             options: arguments of a client; they override the variables.

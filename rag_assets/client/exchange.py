@@ -28,7 +28,15 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class ClientOptions(TypedDict):
-    """The arguments of a client that environment variables determine."""
+    """The arguments of a client that environment variables determine.
+
+    | variable | default | meaning |
+    |---|---|---|
+    | RAG_ASSETS_URL | http://127.0.0.1:8000 | address of the service |
+    | RAG_ASSETS_TOKEN | required | a service token or a JWT |
+    | RAG_ASSETS_TENANT | none | default for calls without a tenant |
+    | RAG_ASSETS_PROJECT | none | default for calls about guidelines or code without a project |
+    """
 
     url: str
     token: str

@@ -10,10 +10,8 @@ ROOT = Path(rag_assets.__file__).parent
 ALLOWED = {
     # The client distribution has one class with all operations, and is installed without systems.
     "api/guideline_responses.py",
-    "client/async_client.py",
-    "client/base.py",
-    "client/blocking_client.py",
-    "client/environment.py",
+    "client/clients.py",
+    "client/exchange.py",
     "client/guideline_operations.py",
     # An option of `organizations put`, a column of its table, and a field of its JSON.
     "cli/projects.py",
