@@ -25,6 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
+
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.quality_metrics import best_separating, harmless, kept_by
 from benchmarks.servers import Servers, benchmark_servers
@@ -36,8 +39,6 @@ from rag_assets.common.formatting import counted
 from rag_assets.quality.intervals import difference_of, mean_of
 from rag_assets.quality.judgements import JudgedQuestion, passage_hash
 from rag_assets.quality.measures import DEPTH, MEASURES, judged_share, values_of
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Hit, SearchRequest
 
 WORK = PROJECT / ".local" / "benchmark-quality"
 MODES: Mapping[str, Mapping[str, Any]] = {

@@ -106,8 +106,9 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
 @contextmanager
 def running() -> Iterator[Mapping[str, int]]:
     """Sync all tenants, and start everything; yields the processes by name."""
+    from rag_assets.runtime.stack import LocalStack
+
     from rag_assets.common.settings import Settings
-    from rag_assets.local_stack.stack import LocalStack
 
     for command in (("up", "--no-dagster"), ("sync", "--all"), ("up",)):
         subprocess.run([*_CLI, *command], check=True, stdout=subprocess.DEVNULL)
@@ -129,8 +130,9 @@ class Probe:
     """What a searcher sees."""
 
     def __init__(self) -> None:
+        from rag_assets.search import Retriever
+
         from rag_assets.cli.session import Session
-        from rag_assets.retrieval import Retriever
 
         self._session = Session()
         self._catalog = self._session.catalog
@@ -138,7 +140,7 @@ class Probe:
 
     def finds(self, tenant_id: str, mark: str) -> bool:
         """Whether a search finds the text."""
-        from rag_assets.retrieval.model import SearchRequest
+        from rag_assets.search.model import SearchRequest
 
         hits = self._retriever.search(tenant_id, SearchRequest(query=mark, mode="text")).hits
         return any(mark in hit.text for hit in hits)

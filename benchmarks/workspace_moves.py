@@ -33,7 +33,7 @@ from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.site import prepare, service, sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog import tables
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.catalog import Catalog

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
 from ruamel.yaml import YAML
 
 from rag_assets.cli.session import Session
 from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.tenants.file import TenantsFile
 from tests.back_ends import BackEnd

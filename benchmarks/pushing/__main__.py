@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from rag_assets.runtime.stack import LocalStack
 
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.pushing import bulk, changing_page
@@ -33,7 +34,6 @@ from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.stack import LocalStack
 from rag_assets.storage.blobs.store import open_blobs
 
 WORK = PROJECT / ".local" / "benchmark-pushing"

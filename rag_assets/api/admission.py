@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.retrieval.patience import NO_LIMITS
+from rag_assets.search.progress import NO_LIMITS
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
-    from rag_assets.retrieval import AsyncRetriever
-    from rag_assets.retrieval.access import AccessPolicy
-    from rag_assets.retrieval.journal import SearchJournal
-    from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-    from rag_assets.retrieval.patience import Patience
+    from rag_assets.search import AsyncRetriever
+    from rag_assets.search.access import AccessPolicy
+    from rag_assets.search.journal import SearchJournal
+    from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+    from rag_assets.search.progress import Patience
     from rag_assets.storage.catalog.database import TenantRef
 
 

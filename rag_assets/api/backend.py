@@ -27,9 +27,9 @@ from rag_assets.models.providers.local import shipped_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.uploads import Uploads
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.answerer import Answerer
-from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.answerer import Answerer
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog

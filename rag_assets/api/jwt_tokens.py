@@ -27,10 +27,10 @@ from rag_assets.api.log_lines import LOGGER
 from rag_assets.api.settings import JwtSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.principals import RESERVED
-from rag_assets.retrieval.model import MAX_PRINCIPALS
+from rag_assets.search.model import MAX_PRINCIPALS
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.model import Role
+    from rag_assets.search.model import Role
 
 _RSA_BITS = 2_048
 _FRESH_SECONDS = 300.0

@@ -20,8 +20,8 @@ from rag_assets.common.principals import WRITER
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
-from rag_assets.retrieval.model import SearchAnswer
+from rag_assets.search.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+from rag_assets.search.model import SearchAnswer
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableDocument
 from rag_assets.storage.catalog.journal.events import SEARCHES, EventKind

@@ -24,9 +24,9 @@ from rag_assets.common.errors import UnknownTenant
 from rag_assets.mcp.messages import rejection
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import NO_LIMITS, Patience
-from rag_assets.retrieval.roles import require_asker
+from rag_assets.search.access import require_asker
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.storage.catalog.catalog import Catalog
 
 _T = TypeVar("_T")

@@ -41,8 +41,8 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.records.drafts import Draft, Drafting
 from rag_assets.records.text_records import RecordBody, UpdatedAt, Version, records_source
 from rag_assets.records.writing import URGENT, write_drafts
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.records.model import UNORDERED, WriteClock
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.catalog.tenants.table import TenantRecord

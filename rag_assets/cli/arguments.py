@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.model import Caller, Role
+    from rag_assets.search.model import Caller, Role
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ProviderArgument: TypeAlias = Annotated[
@@ -50,7 +50,7 @@ ProjectArgument: TypeAlias = Annotated[
 
 def caller_of(principals: list[str] | None, role: Role | None) -> Caller:
     """Return the caller that `--as` and `--role` name."""
-    from rag_assets.retrieval.model import Caller
+    from rag_assets.search.model import Caller
 
     return Caller.acting(principals or (), role)
 

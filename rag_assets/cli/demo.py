@@ -23,9 +23,9 @@ from rag_assets.cli.session import TEMPLATES, Session, with_session
 from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import PPTX, XLSX
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.hits import excerpt
+from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile, written_path
 
 if TYPE_CHECKING:

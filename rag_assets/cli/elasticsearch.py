@@ -13,7 +13,7 @@ from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.local_stack.elasticsearch_access import seal_secret
+from rag_assets.runtime.elasticsearch_access import seal_secret
 
 Purpose: TypeAlias = Literal["indexing", "searching"]
 

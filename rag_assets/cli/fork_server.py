@@ -22,9 +22,8 @@ import rag_assets
 from rag_assets.cli import home_folder
 from rag_assets.cli.runs import repository
 from rag_assets.common.settings import Settings
-from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
-from rag_assets.forkserver.server import ForkServer, begin_anew
+from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.plugins.registry import installed_systems

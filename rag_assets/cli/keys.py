@@ -163,7 +163,7 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Encrypt all stored keys with a new master key."""
-    from rag_assets.local_stack.elasticsearch_access import seal_secret, sealed_secrets
+    from rag_assets.runtime.elasticsearch_access import seal_secret, sealed_secrets
 
     secrets = sealed_secrets(session.settings)
 

@@ -20,13 +20,13 @@ from rag_assets.cli.arguments import (
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
-from rag_assets.retrieval import AsyncRetriever, Retriever
-from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.search import AsyncRetriever, Retriever
+from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 
 if TYPE_CHECKING:
-    from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
+    from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
 
 _COMMIT = 10
 _WIDTH = 92
@@ -137,7 +137,7 @@ def answer(
     as_json: Json = False,
 ) -> None:
     """Answer a question with a tenant's chat model, with citations."""
-    from rag_assets.retrieval.answers import AnswerRequest
+    from rag_assets.search.answers import AnswerRequest
 
     request = AnswerRequest.of(**fields, max_tokens=max_tokens)
     session.require_trusted_grants(request.caller.principals)
@@ -158,7 +158,7 @@ def answer(
 async def _request_answer(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
     from rag_assets.billing.chat_models import ChatModels
     from rag_assets.models.providers.local import shipped_model
-    from rag_assets.retrieval.answerer import Answerer
+    from rag_assets.search.answerer import Answerer
 
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
@@ -212,7 +212,7 @@ def mcp(
     from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
     from rag_assets.plugins.registry import installed_systems
     from rag_assets.privacy.masker import masker_of
-    from rag_assets.retrieval.documents import DocumentReader
+    from rag_assets.search.access import DocumentReader
 
     # Without `--as`, an agent has the role member as well.
     caller = caller_of(principal, role or (None if principal else "member"))

@@ -16,7 +16,7 @@ from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.disk_space import own_disks
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import counted, duration
-from rag_assets.local_stack.stack import ServiceStatus
+from rag_assets.runtime.stack import ServiceStatus
 
 _COMPACTION = timedelta(days=8)
 """Time after which a missing compaction is reported: the weekly interval and a day of tolerance."""
@@ -216,7 +216,7 @@ def _superuser_warnings(session: Session) -> list[str]:
     """Return a warning if an account in daily use is a superuser of Postgres."""
     import psycopg
 
-    from rag_assets.local_stack.dagster_processes import plain_url
+    from rag_assets.runtime.program_processes import plain_url
     from rag_assets.storage.catalog.installation.roles import is_superuser
 
     try:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.dagster_processes import dagster_environment
-from rag_assets.local_stack.stack import Endpoints, LocalStack
+from rag_assets.runtime.program_processes import dagster_environment
+from rag_assets.runtime.stack import Endpoints, LocalStack
 
 if TYPE_CHECKING:
     import dagster as dg

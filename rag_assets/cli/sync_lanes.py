@@ -11,8 +11,7 @@ from threading import Lock
 from typing import Any
 
 from rag_assets.cli.output import warn
-from rag_assets.forkserver.client import DISABLED
-from rag_assets.forkserver.process import ForkedProcess
+from rag_assets.forkserver.client import DISABLED, ForkedProcess
 from rag_assets.forkserver.protocol import SOCKET
 
 _STANDARD_ERROR = 2

@@ -27,7 +27,7 @@ from rag_assets.quality.thresholds import (
     suggested,
     tasks_of,
 )
-from rag_assets.retrieval.calibration import QUESTIONS
+from rag_assets.search.scoring import QUESTIONS
 
 UseOption: TypeAlias = Annotated[
     str,

@@ -5,6 +5,6 @@ store. Importing this package needs only the dependencies of an HTTP client.
 """
 
 from rag_assets.client.clients import AsyncClient, Client
-from rag_assets.retrieval.model import Filters, Question
+from rag_assets.search.model import Filters, Question
 
 __all__ = ["AsyncClient", "Client", "Filters", "Question"]

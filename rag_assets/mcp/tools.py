@@ -15,9 +15,9 @@ from pydantic import Field
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.contexts import as_results, neutralised
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import (
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.contexts import as_results, neutralised
+from rag_assets.search.model import (
     LARGEST_TOP_K,
     MAX_QUERY,
     Caller,
@@ -25,7 +25,7 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.retrieval.patience import Patience
+from rag_assets.search.progress import Patience
 
 _SECONDS = 30.0
 _MAX_DOCUMENTS = 1_000

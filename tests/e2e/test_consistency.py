@@ -117,9 +117,10 @@ def search_until_told(tenant: str, path: Path) -> None:
     import itertools
     import select
 
+    from rag_assets.search import Retriever
+    from rag_assets.search.model import SearchRequest
+
     from rag_assets.cli.session import Session
-    from rag_assets.retrieval import Retriever
-    from rag_assets.retrieval.model import SearchRequest
 
     session = Session()
     retriever = Retriever(session.catalog, session.store, session.embedders)

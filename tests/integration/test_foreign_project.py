@@ -22,6 +22,7 @@ import pytest
 import yaml
 from dagster._core.events import EngineEventData
 from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
+from rag_assets.runtime.program_processes import plain_url
 from sqlalchemy import insert
 
 import rag_assets.dagster
@@ -29,7 +30,6 @@ from rag_assets.cli.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
-from rag_assets.local_stack.dagster_processes import plain_url
 from rag_assets.resources.own_runs import (
     INSTALLATION_TAG,
     NO_RUN_RETRIES,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api import restore_watch
@@ -29,7 +30,6 @@ from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.erasure import purge
 from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.pipeline.removal import purge_tenant
-from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.erasure.holds import HoldScope

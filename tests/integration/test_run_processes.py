@@ -11,8 +11,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.launcher.base import WorkerStatus
+from rag_assets.runtime.liveness import ProcessIdentity, wait_for
 
-from rag_assets.local_stack.liveness import ProcessIdentity, wait_for
 from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
@@ -103,7 +103,7 @@ def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(
         os.utime(path, (0, 0))
     program = (
         "import sys\nfrom pathlib import Path\n"
-        "from rag_assets.local_stack.liveness import mark_process\n"
+        "from rag_assets.runtime.liveness import mark_process\n"
         "mark_process(Path(sys.argv[1]))\nprint('marked', flush=True)\nsys.stdin.read()"
     )
     marked = subprocess.Popen(

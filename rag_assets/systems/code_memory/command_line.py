@@ -10,9 +10,9 @@ from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.search import Retriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.hooks import (

@@ -22,9 +22,9 @@ from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.contexts import neutralised
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.context import build_block
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion

@@ -17,8 +17,8 @@ from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Caller
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     CheckpointDraft,

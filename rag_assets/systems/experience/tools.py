@@ -22,9 +22,9 @@ from rag_assets.api.experience_responses import (
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.mcp.tools import Knowledge, Tool, current_message
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Role, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import NO_LIMITS, Patience
+from rag_assets.search.contexts import neutralised
+from rag_assets.search.model import Role, SearchAnswer, SearchRequest
+from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.systems.experience.model import (
     About,
     CheckpointDraft,

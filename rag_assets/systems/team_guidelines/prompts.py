@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rag_assets.common.errors import UnknownProject
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
-from rag_assets.retrieval.model import MAX_QUERY
+from rag_assets.search.model import MAX_QUERY
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.projects import PROFILE

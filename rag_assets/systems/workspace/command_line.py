@@ -13,7 +13,7 @@ from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.ingest.sources.records import ROOT
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus

@@ -27,7 +27,7 @@ from rag_assets.api.workspace_responses import (
 )
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
 from rag_assets.common.invalid_values import InvalidFields, invalid, validated
-from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID, ROOT
+from rag_assets.ingest.sources.records import MOST_UUID, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from rag_assets.systems.workspace.tree import Page

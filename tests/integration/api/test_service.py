@@ -13,6 +13,8 @@ from typing import Any
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Caller, SearchRequest
 from sqlalchemy import select
 from starlette.testclient import TestClient
 
@@ -29,8 +31,6 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
     RagAssetsError,
 )
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog import tables
 from rag_assets.storage.index.elasticsearch import queries

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from rag_assets.search.model import PATTERN as LANGUAGE_PATTERN
 
 from rag_assets.api.app import Description, build_app
 from rag_assets.api.backend import Backend
@@ -16,7 +17,6 @@ from rag_assets.api.problems import invalid_fields
 from rag_assets.api.responses import InvalidField
 from rag_assets.common.invalid_values import PATTERNS
 from rag_assets.records.text_records import RecordBody
-from rag_assets.retrieval.model import PATTERN as LANGUAGE_PATTERN
 
 SENT = "AKIA-SENT"
 OF_PYTHON = re.compile(

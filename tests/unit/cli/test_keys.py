@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rag_assets.runtime.elasticsearch_access import external_connection, seal_secret
 
 from rag_assets.cli import keys
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.elasticsearch_access import external_connection, seal_secret
 
 SECRET = "secret-key"
 

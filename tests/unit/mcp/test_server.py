@@ -9,6 +9,8 @@ from typing import Annotated, Any, cast
 import pytest
 from mcp import Client
 from pydantic import Field
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.mcp.server import build_server
@@ -20,8 +22,6 @@ from rag_assets.mcp.tools import (
     ToolFunction,
     current_message,
 )
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 
 CONTEXT = MessageContext("port", Caller(principals=("ada",)))
 

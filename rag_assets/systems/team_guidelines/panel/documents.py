@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument
 from rag_assets.api.problems import Refused
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.ingest.sources.uploads import shown_name
 from rag_assets.panel.frame import Visit
 from rag_assets.panel.guarding import SignedForm
 from rag_assets.storage.catalog.uploads.states import UploadStatus

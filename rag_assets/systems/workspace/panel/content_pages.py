@@ -12,9 +12,8 @@ from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.workspace_responses import PageAccess
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, FailureKind
-from rag_assets.ingest.sources.pages import ROOT, scope_of
 from rag_assets.ingest.sources.record_bodies import BODIES
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import ROOT, record_document_id, scope_of
 from rag_assets.panel.frame import Visit
 from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.catalog import Catalog

@@ -20,6 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -32,9 +35,6 @@ from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, messa
 from rag_assets.panel.application import build_panel
 from rag_assets.panel.settings import PanelSettings
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
 from rag_assets.systems.code_memory.sources.derived import repository_of

@@ -14,6 +14,7 @@ from typing import Any
 import jwt
 import uvicorn
 from fastapi import FastAPI
+from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -24,7 +25,6 @@ from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.session import Session
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from tests.databases import as_service

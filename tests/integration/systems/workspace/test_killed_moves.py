@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from rag_assets.ingest.sources.pages import EXCLUDED, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, ROOT, scope_of
 from rag_assets.systems.workspace.tree import Page, find_standing, order_pages
 from tests.installation import Installation
 from tests.integration.systems.workspace.test_page_table import Tree, tree

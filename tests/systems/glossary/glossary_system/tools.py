@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
+from rag_assets.search.model import SearchRequest
 
 from rag_assets.mcp.tools import (
     Knowledge,
@@ -14,7 +15,6 @@ from rag_assets.mcp.tools import (
     ToolFunction,
     current_message,
 )
-from rag_assets.retrieval.model import SearchRequest
 
 
 def _define(knowledge: Knowledge) -> ToolFunction:
