@@ -38,7 +38,7 @@ def dump(path: Path, tenant_id: str) -> None:
 def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     from elasticsearch.helpers import pack_dense_vector
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.storage.index.model import Owner
 
     session = Session()

@@ -21,8 +21,8 @@ from benchmarks.quality import THRESHOLDS, TOP_K, Asked, calibrated
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
-from rag_assets.cli.commands.demo import INCLUDE
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.demo import INCLUDE
+from rag_assets.cli.session import Session
 
 WORK = PROJECT / ".local" / "benchmark-guidelines"
 TENANT = "guidelines"

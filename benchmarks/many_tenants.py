@@ -124,7 +124,7 @@ def tick() -> None:
     """Evaluate the sensor twice; the second time, with connections open, is reported."""
     import dagster as dg
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.declarations import PLAIN
     from rag_assets.definitions import build_defs, build_resources
     from rag_assets.sensors.source_files import source_files_sensor

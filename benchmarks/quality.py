@@ -25,13 +25,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
+
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.quality_metrics import best_separating, harmless, kept_by
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, halves, judged_questions, save_pool
-from rag_assets.cli.commands.demo import INCLUDE, SETTINGS
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.demo import INCLUDE, SETTINGS
+from rag_assets.cli.session import Session
 from rag_assets.common.formatting import counted
 from rag_assets.quality.intervals import difference_of, mean_of
 from rag_assets.quality.judgements import JudgedQuestion, passage_hash

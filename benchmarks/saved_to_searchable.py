@@ -134,6 +134,8 @@ class Probe:
         from rag_assets.cli.commands.session import Session
         from rag_assets.search import Retriever
 
+        from rag_assets.cli.session import Session
+
         self._session = Session()
         self._catalog = self._session.catalog
         self._retriever = Retriever(self._catalog, self._session.store, self._session.embedders)

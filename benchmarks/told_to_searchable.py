@@ -24,7 +24,7 @@ from benchmarks.code_memory import TENANT, committed
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.common.settings import Settings
 from rag_assets.systems.code_memory.hooks import install_hooks
 from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs

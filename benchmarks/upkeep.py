@@ -146,8 +146,8 @@ def measured(work: Callable[[], None]) -> None:
 
 def night() -> None:
     """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
-    from rag_assets.cli.commands.runs import repository
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.runs import repository
+    from rag_assets.cli.session import Session
 
     with Session() as session:
         catalog = session.catalog
@@ -167,8 +167,7 @@ def night() -> None:
 
 def purge(name: str) -> None:
     """Purge the document of a file; ends the benchmark if the proof is not complete."""
-    from rag_assets.cli.commands.operator import operator
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session, operator
     from rag_assets.pipeline.erasure import purge as purge_documents
 
     (Path(os.environ["RAG_ASSETS_HOME"]) / "documents" / name).unlink()

@@ -31,7 +31,7 @@ from benchmarks.asked_moves import asked_moves, push
 from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
 from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.site import prepare, service, sync
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog import tables

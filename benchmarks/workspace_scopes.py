@@ -26,7 +26,7 @@ from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.site import Site, prepare, service, sync
 from examples.workspace.data import Person
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.client import Client, Question
 from rag_assets.systems.workspace.page_table import TreeTable
 from rag_assets.systems.workspace.tree import Page

@@ -105,7 +105,7 @@ def _gain(grades: Sequence[int]) -> float:
 
 def main() -> None:
     """Print the scores by kind of file, and of all questions in every mode of search."""
-    from rag_assets.cli.commands.output import print_table
+    from rag_assets.cli.output import print_table
 
     asked = questions()
     found = {mode: _ask(asked, mode) for mode in ("hybrid", "knn", "text")}
@@ -125,6 +125,8 @@ def _ask(asked: Sequence[Question], mode: Any) -> dict[str, list[str]]:
     from rag_assets.cli.commands.session import Session
     from rag_assets.search import Retriever
     from rag_assets.search.model import SearchRequest
+
+    from rag_assets.cli.session import Session
 
     session = Session()
     retriever = Retriever(session.catalog, session.store, session.embedders)

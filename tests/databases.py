@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_roles

@@ -6,7 +6,7 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.storage.catalog.journal.security_changes import Mark

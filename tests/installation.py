@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from rag_assets.search import Retriever
+from rag_assets.search.model import Hit, SearchRequest
 from ruamel.yaml import YAML
 
-from rag_assets.cli.commands.session import Session
-from rag_assets.cli.commands.sync import sync_tenant
-from rag_assets.cli.commands.tenant_sync import TenantSync
+from rag_assets.cli.session import Session
+from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.search import Retriever
 from rag_assets.search.model import Hit, SearchRequest

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.resources import stores
 from tests.installation import CommandResult, Installation
 

@@ -203,7 +203,7 @@ def _settle(pids: Mapping[str, int]) -> None:
 
 
 def _places() -> Places:
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
 
     with Session() as session:
         return places_of(session.reader(TENANT))

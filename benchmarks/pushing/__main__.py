@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from rag_assets.runtime.stack import LocalStack
 
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
 from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.stack import LocalStack

@@ -15,7 +15,7 @@ from typing import Any, cast
 from sqlalchemy import Connection, text
 
 from benchmarks.pushing.site import Workspace
-from rag_assets.api.status import status_of_records
+from rag_assets.api.knowledge_routes import status_of_records
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 

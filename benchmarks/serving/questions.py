@@ -94,7 +94,7 @@ def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
 
 
 def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.storage.index.model import Owner
 
     with Session() as session:

@@ -17,7 +17,7 @@ Every command takes `--json`, exits non-zero on failure, and answers bad input w
 hint. `RAG_ASSETS_HOME` chooses the folder that holds `tenants.yaml` and `.local`. This page is made
 from the help that `--help` prints.
 """
-_EVERYWHERE = frozenset({"json", "help"})
+_EVERYWHERE = frozenset({"as_json", "json", "help"})
 """Options of every command, which the head of the page names."""
 
 

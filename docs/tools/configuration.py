@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
 from typing import Any
 
 from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 
 from rag_assets.api import settings as service_settings
-from rag_assets.client import environment as client_settings
+from rag_assets.client import exchange as client_settings
 from rag_assets.common import elasticsearch_settings, settings
 from rag_assets.panel import settings as panel_settings
 from rag_assets.plugins.registry import installed_systems
@@ -47,7 +48,7 @@ def configuration_page() -> str:
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
     parts += ["\nOf its panel:\n", _environment(panel_settings.__doc__)]
     parts += ["\nOf programs that use it through [the client](client.md):\n"]
-    parts += [_environment(client_settings.__doc__)]
+    parts += [_environment(cleandoc(client_settings.ClientOptions.__doc__ or ""))]
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]

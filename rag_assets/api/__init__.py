@@ -2,5 +2,5 @@
 
 What belongs here: authentication, limits, models of requests and responses, problem documents, logs
 and metrics of requests. What does not: searching (see `retrieval`) and starting a server (see
-`cli.commands`). This package never imports Dagster.
+`cli`). This package never imports Dagster.
 """

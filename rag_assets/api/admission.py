@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rag_assets.api.fair_queue import FairQueue
-from rag_assets.api.shares import Turns
+from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.search.progress import NO_LIMITS
 
@@ -31,6 +30,159 @@ if TYPE_CHECKING:
     from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
     from rag_assets.search.progress import Patience
     from rag_assets.storage.catalog.database import TenantRef
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The maximum concurrent turns of a worker.
+
+    Attributes:
+        at_once: maximum for all tenants together.
+        of_one_tenant: maximum for a single tenant.
+    """
+
+    at_once: int
+    of_one_tenant: int
+
+    @classmethod
+    def dealt(cls, turns: int, worker: int = 0, workers: int = 1) -> Turns:
+        """Return a worker's share of all turns.
+
+        The shares of all workers add up to the whole, both in total and for a single tenant. A
+        tenant gets at most three quarters of the whole. With several workers, a tenant never gets
+        all turns of a worker.
+
+        Args:
+            turns: maximum concurrent turns of all workers together.
+            worker: number of the worker, from 0.
+            workers: number of workers.
+        """
+        mine, tenants = (_dealt(whole, worker, workers) for whole in (turns, turns - turns // 4))
+        return cls(mine, tenants if workers == 1 else max(1, min(tenants, mine - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The limits on the concurrent work of one worker.
+
+    Attributes:
+        searches: turns for searches.
+        reads: turns for lists and documents.
+        uploads: turns for receiving uploads.
+    """
+
+    searches: Turns
+    reads: Turns
+    uploads: Turns
+
+    @classmethod
+    def of(cls, settings: ServiceSettings, worker: int = 0) -> Share:
+        """Return the share of a worker, counted from 0."""
+        workers = settings.workers
+        return cls(
+            Turns.dealt(settings.searches, worker, workers),
+            Turns.dealt(settings.threads, worker, workers),
+            Turns.dealt(settings.uploads, worker, workers),
+        )
+
+
+def _dealt(whole: int, worker: int, workers: int) -> int:
+    return whole // workers + (worker < whole % workers)
+
+
+T = TypeVar("T")
+
+
+class FairQueue(Generic[T]):
+    """A queue in which many requests of one caller delay each other, but not other callers.
+
+    Args:
+        max_busy: maximum number of turns that one tenant may have at once; its other requests wait.
+    """
+
+    def __init__(self, max_busy: int) -> None:
+        self._max_busy = max_busy
+        self._busy: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of waiters."""
+        return self._count
+
+    def may_begin(self, tenant: str) -> bool:
+        """Return whether a tenant has fewer running turns than max_busy."""
+        return self._busy[tenant] < self._max_busy
+
+    def begin(self, tenant: str) -> None:
+        """Count a turn of the tenant as running."""
+        self._busy[tenant] += 1
+
+    def end(self, tenant: str) -> None:
+        """Count a turn of the tenant as ended."""
+        self._busy[tenant] -= 1
+        if not self._busy[tenant]:
+            del self._busy[tenant]
+
+    def add(self, tenant: str, caller: str, waiter: T) -> None:
+        """Add a waiter."""
+        callers = self._waiting.setdefault(tenant, OrderedDict())
+        callers.setdefault(caller, deque()).append(waiter)
+        self._count += 1
+
+    def discard(self, tenant: str, caller: str, waiter: T) -> None:
+        """Remove a waiter if it still waits."""
+        queue = self._waiting.get(tenant, OrderedDict()).get(caller)
+        if queue is None:
+            return
+        try:
+            queue.remove(waiter)
+        except ValueError:
+            return
+        self._forget(tenant, caller, queue)
+
+    def next(self) -> tuple[str, T] | None:
+        """Remove and return the next waiter and its tenant; None if no turn may start."""
+        for tenant, callers in self._waiting.items():
+            if self.may_begin(tenant):
+                caller, queue = next(iter(callers.items()))
+                waiter = queue.popleft()
+                self._waiting.move_to_end(tenant)
+                callers.move_to_end(caller)
+                self._forget(tenant, caller, queue)
+                return tenant, waiter
+        return None
+
+    def ahead(self, tenant: str, caller: str) -> int:
+        """Return the number of waiters that would be served before a new waiter of this caller."""
+        callers = self._waiting.get(tenant, OrderedDict())
+        own = len(callers.get(caller, ()))
+        others = len(callers) - (caller in callers)
+        of_tenant = sum(map(len, callers.values()))
+        before = min(of_tenant, own + (own + 1) * others)
+        tenants = len(self._waiting) - (tenant in self._waiting)
+        return min(self._count, before + (before + 1) * tenants)
+
+    def longest(self) -> tuple[str, str, deque[T]] | None:
+        """Return the tenant with the most waiters, its busiest caller, and the caller's waiters."""
+        if not self._count:
+            return None
+        tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))
+        caller, queue = max(callers.items(), key=lambda item: len(item[1]))
+        return tenant, caller, queue
+
+    def _forget(self, tenant: str, caller: str, queue: deque[T]) -> None:
+        self._count -= 1
+        callers = self._waiting[tenant]
+        if not queue:
+            del callers[caller]
+        if not callers:
+            del self._waiting[tenant]
+
+
+def _size(callers: OrderedDict[str, deque[T]]) -> int:
+    return sum(map(len, callers.values()))
+
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
 """Function that returns once the client of the current request has disconnected."""

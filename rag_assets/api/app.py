@@ -3,34 +3,102 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.params import Depends as DependsMarker
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from rag_assets.api.answer_routes import answers
-from rag_assets.api.backend import Backend
-from rag_assets.api.event_routes import journal
+from rag_assets.api.backend import Backend, BackendDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.knowledge_routes import knowledge
+from rag_assets.api.knowledge_routes import answers, journal, knowledge
 from rag_assets.api.mcp_routes import agents, mcp_server
-from rag_assets.api.metrics import RequestMetrics
-from rag_assets.api.middleware import RequestMiddleware
-from rag_assets.api.openapi import Description
-from rag_assets.api.operation_routes import operation
-from rag_assets.api.problems import handle_problems
-from rag_assets.api.reconcile_routes import reconciling
-from rag_assets.api.record_contents import contents
-from rag_assets.api.record_lines import record_lines
+from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
+from rag_assets.api.problems import MEDIA_TYPE, documented, handle_problems
 from rag_assets.api.record_routes import records
+from rag_assets.api.record_streams import contents, record_lines
+from rag_assets.api.responses import Health
 from rag_assets.api.upload_routes import streaming, uploading
-from rag_assets.api.write_routes import writing
+from rag_assets.api.write_routes import reconciling, writing
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.mcp.prompts import Prompt
-from rag_assets.mcp.tools import Tool
+from rag_assets.mcp.tools import Prompt, Tool
+
+_FIRST_PROBLEM = 400
+
+
+class Description:
+    """A rendered OpenAPI description.
+
+    Args:
+        schema: schema from FastAPI, in which the media type of problem documents is corrected.
+
+    Attributes:
+        names: the names of all fields and parameters.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        _correct_media_types(schema)
+        self.names = frozenset(_names(schema))
+        self._body = bytes(JSONResponse(schema).body)
+
+    async def response(self, _: Request) -> Response:
+        """Return the description as a response."""
+        return Response(self._body, media_type="application/json")
+
+
+def _correct_media_types(schema: dict[str, Any]) -> None:
+    for path in schema["paths"].values():
+        for operation in path.values():
+            for status, response in operation["responses"].items():
+                content = response.get("content", {})
+                if int(status) >= _FIRST_PROBLEM and "application/json" in content:
+                    content[MEDIA_TYPE] = content.pop("application/json")
+
+
+def _names(schema: Mapping[str, Any]) -> Iterator[str]:
+    for model in schema["components"]["schemas"].values():
+        for name, field in model.get("properties", {}).items():
+            yield name
+            if "const" in field:
+                yield field["const"]
+    for path in schema["paths"].values():
+        for operation in path.values():
+            yield from (parameter["name"] for parameter in operation.get("parameters", ()))
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                yield from content.get("schema", {}).get("properties", ())
+
+
+operation = APIRouter(tags=["operation"])
+
+
+@operation.get("/health/live")
+async def live() -> Health:
+    """Check that the process answers."""
+    return Health()
+
+
+@operation.get("/health/ready", responses=documented(503))
+async def ready(backend: BackendDependency) -> Health:
+    """Check that the process, Postgres and Elasticsearch answer."""
+    await backend.require_ready()
+    return Health()
+
+
+@operation.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request) -> Response:
+    """Return metrics of requests for Prometheus, without a breakdown by tenant."""
+    measured: RequestMetrics = request.app.state.metrics
+    return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)
+
 
 _ABOUT = (
     "Answers from a tenant's documents, only what the caller may read."

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import text
 
-from rag_assets.api.admission import Admission, AdmittedRetriever
+from rag_assets.api.admission import Admission, AdmittedRetriever, Share
 from rag_assets.api.authentication import Authenticator
-from rag_assets.api.guard import Guard
-from rag_assets.api.receiving import Receiving
+from rag_assets.api.guard import Guard, Receiving
+from rag_assets.api.identity import Identity
+from rag_assets.api.rate_limits import SharedLimits
 from rag_assets.api.restore_watch import RestoreWatch
 from rag_assets.api.settings import ServiceSettings
-from rag_assets.api.shared_limits import SharedLimits
-from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import shipped_model
@@ -141,7 +142,7 @@ class Backend:
         """
         async with self._reads.turn(tenant_id, caller or ""):
             done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
-            return await _in_time(done, _SECONDS)
+            return await _await_within(done, _SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
         """Run work that changes a tenant in a thread; writes of one tenant run one at a time.
@@ -163,7 +164,7 @@ class Backend:
                 "other writes to this tenant are still running", hint="try again in a few seconds"
             ) from None
         try:
-            return await _in_time(
+            return await _await_within(
                 run_sync(work, limiter=self._writes, abandon_on_cancel=True), _SECONDS
             )
         finally:
@@ -176,7 +177,7 @@ class Backend:
             ServiceUnavailable: a server does not answer.
         """
         probe = run_sync(self._probe, limiter=self._probes, abandon_on_cancel=True)
-        await _in_time(probe, _PROBE_SECONDS)
+        await _await_within(probe, _PROBE_SECONDS)
 
     def _probe(self) -> None:
         with self.catalog.database.begin() as connection:
@@ -184,7 +185,7 @@ class Backend:
         self._store.indexes.names()
 
 
-async def _in_time(work: Awaitable[_T], seconds: float) -> _T:
+async def _await_within(work: Awaitable[_T], seconds: float) -> _T:
     try:
         with anyio.fail_after(seconds):
             return await work
@@ -192,3 +193,23 @@ async def _in_time(work: Awaitable[_T], seconds: float) -> _T:
         raise ServiceUnavailable(
             "a server does not answer in time", hint="try again in a moment"
         ) from None
+
+
+_bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
+
+
+async def _backend(request: Request) -> Backend:
+    backend: Backend = request.app.state.backend
+    return backend
+
+
+async def _identity(
+    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> Identity:
+    """Return the caller's identity, as established by the guard."""
+    identity: Identity = request.state.identity
+    return identity
+
+
+BackendDependency = Annotated[Backend, Depends(_backend)]
+IdentityDependency = Annotated[Identity, Depends(_identity)]

@@ -3,15 +3,296 @@
 Any client that reaches the service can open connections without a token. A connection is closed if
 it sends no request or reads no answer in time. If there are too many connections, the one that has
 waited longest for a request is closed.
+
+The parser calls back for every header and has no limits of its own. So it is fed in small slices.
+Parsing stops as soon as a limit is exceeded or a complete request waits for its answer.
 """
 
 from __future__ import annotations
 
-from asyncio import Transport
+import uuid
+from asyncio import AbstractEventLoop, Transport
 from asyncio.events import TimerHandle
+from collections import Counter
 from time import monotonic
+from typing import Any, Protocol
 
-from rag_assets.api.http_protocol import BoundedHttpProtocol
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from rag_assets.api.problems import http_kind, problem_response
+
+SLICE = 1_024
+"""Bytes parsed at once; only requests in the same slice are parsed before the previous answer."""
+
+DRAINED_BYTES = 262_144
+"""Maximum bytes of a refused body that are read to keep the connection, as in Go's net/http."""
+
+_LINGER_BYTES = 8_388_608
+_LINGER_SECONDS = 5.0
+_DROP_SECONDS = 0.05
+_BAD_REQUEST = 400
+_URL_TOO_LONG = 414
+_HEAD_TOO_LARGE = 431
+_VERSIONS = frozenset({"1.0", "1.1"})
+_ONCE = frozenset({b"host", b"authorization", b"content-type", b"content-encoding", b"expect"})
+"""Headers that must not be repeated: a proxy and this service might use different values."""
+
+
+class _Refused(Exception):
+    """Parsing stops because the request is refused."""
+
+
+class _Feeding(Protocol):
+    @property
+    def unfed(self) -> bytes: ...
+    def feed(self) -> None: ...
+
+
+class _Flow(FlowControl):
+    """Flow control that resumes reading only after all bytes that were read have been parsed."""
+
+    def __init__(self, transport: Transport, connection: _Feeding, loop: AbstractEventLoop) -> None:
+        super().__init__(transport)
+        self._connection = connection
+        self._loop = loop
+
+    def resume_reading(self) -> None:
+        if self._connection.unfed:
+            self._loop.call_soon(self._connection.feed)
+        else:
+            super().resume_reading()
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """A protocol that parses requests within limits, and only after the previous answer.
+
+    Attributes:
+        head_bytes: maximum bytes of a request line and its headers, and of the framing of a body:
+            chunk sizes, chunk extensions and trailers.
+        head_fields: maximum number of headers.
+        unfed: bytes that were read but not yet parsed; reading pauses until they are parsed.
+    """
+
+    head_bytes = 65_536
+    head_fields = 100
+    unfed = b""
+
+    _status = _BAD_REQUEST
+    _in_head = True
+    _size = 0
+    _fields = 0
+    _around = 0
+    _unread_bytes = 0
+    _is_close_announced = False
+    _deaf = False
+    _dropped = 0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
+        super().connection_made(transport)
+        self.flow = _Flow(transport, self, self.loop)
+        self._service: Any = self.app
+        self.app = self._answer
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+        self._deaf = True
+        super().connection_lost(exc)
+        # This breaks a reference cycle, which would be kept until the garbage collector runs.
+        self.unfed = self.url = b""
+        self.headers = []
+        if self.cycle is not None:
+            self.cycle.body = bytearray()
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102
+        if self._deaf:
+            self._drop(data)
+            return
+        self.unfed = self.unfed + data if self.unfed else data
+        self.feed()
+
+    def feed(self) -> None:
+        """Parse the bytes that were read, as far as they may be parsed now."""
+        data, at = self.unfed, 0
+        while at < len(data) and self._may_go_on():
+            part = data[at : at + SLICE]
+            at += len(part)
+            super().data_received(part)
+            self._around += len(part)
+            if self._around > self.head_bytes and self._may_go_on():
+                self._refuse(_HEAD_TOO_LARGE)
+        self.unfed = b"" if self._deaf else data[at:]
+        if self.unfed:
+            self.flow.pause_reading()
+        elif at:
+            self._read_on()
+
+    def on_message_begin(self) -> None:  # noqa: D102
+        self._in_head = True
+        self._size = self._fields = self._around = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:  # noqa: D102
+        self._measure(len(url), _URL_TOO_LONG)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:  # noqa: D102
+        # Trailers arrive here as well, but must not be treated as headers.
+        if not self._in_head:
+            return
+        self._fields += 1
+        self._measure(len(name) + len(value) + len(b": \r\n"), _HEAD_TOO_LARGE)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:  # noqa: D102
+        self._in_head = False
+        self._around = 0
+        self._require_one_meaning()
+        self._unread_bytes = self._promised_bytes()
+        super().on_headers_complete()
+        if self.parser.should_upgrade():
+            # The answer uses HTTP/1.1, but the client may use another protocol in the bytes that
+            # follow.
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:  # noqa: D102
+        self._around -= len(body)
+        self._unread_bytes -= len(body)
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:  # noqa: D102
+        if self._is_close_announced:
+            # The client must repeat later requests on another connection.
+            self.pipeline.clear()
+            self._hang_up()
+        elif self.is_draining:
+            self.cycle.body = bytearray()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: D102
+        self._refuse(self._status)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self._deaf = True
+
+    @property
+    def is_draining(self) -> bool:
+        """Return whether a request was answered before its body has fully arrived."""
+        cycle = self.cycle
+        return cycle is not None and cycle.response_complete and cycle.more_body
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; if the connection ends after the response, say so in the response."""
+
+        async def announce(message: Message) -> None:
+            cycle = self.cycle
+            is_whole = cycle is None or cycle.scope is not scope or not cycle.more_body
+            if message["type"] != "http.response.start" or is_whole:
+                await send(message)
+                return
+            if not self._can_drain(cycle):
+                cycle.keep_alive = False
+            await send(message)
+            if not cycle.keep_alive:
+                self._is_close_announced = True
+                # The base class would close at once, and lose the answer if the client still
+                # sends. _hang_up() waits for the client.
+                cycle.keep_alive = True
+
+        await self._service(scope, receive, announce)
+
+    def _can_drain(self, cycle: RequestResponseCycle) -> bool:
+        """Return whether the rest of a body is small and certain to arrive."""
+        return self._unread_bytes <= DRAINED_BYTES and not cycle.waiting_for_100_continue
+
+    def _promised_bytes(self) -> int:
+        """Return the length of the body; for a chunked body, more than can be drained."""
+        named = dict(self.headers)
+        if b"transfer-encoding" in named:
+            return DRAINED_BYTES + self.head_bytes
+        return int(named.get(b"content-length", b"0"))
+
+    def _measure(self, size: int, otherwise: int) -> None:
+        self._size += size
+        if self._size > self.head_bytes or self._fields > self.head_fields:
+            self._status = otherwise
+            raise _Refused
+
+    def _require_one_meaning(self) -> None:
+        """Refuse requests that a server on the way to this service may interpret differently."""
+        version = self.parser.get_http_version()
+        times = Counter(name for name, _ in self.headers if name in _ONCE)
+        if version not in _VERSIONS or any(count > 1 for count in times.values()):
+            raise _Refused
+        if version == "1.1" and not times[b"host"]:
+            raise _Refused
+        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
+            raise _Refused
+
+    def _may_go_on(self) -> bool:
+        if self._deaf or self.transport.is_closing():
+            return False
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return True
+        return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
+
+    def _read_on(self) -> None:
+        """Resume reading, unless a received body still waits to be consumed."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:
+            self.flow.resume_reading()
+
+    def _refuse(self, status: int) -> None:
+        """Answer with a problem and end the connection, after answering earlier requests."""
+        self._deaf = True
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if not cycle.more_body:
+                cycle.keep_alive = False
+                return
+            if cycle.response_started or self.pipeline:
+                self.transport.close()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.write(_as_bytes(status))
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._deaf = True
+        if not self.transport.is_closing():
+            # Closing at once would lose the answer if the client still sends.
+            self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _drop(self, data: bytes) -> None:
+        self._dropped += len(data)
+        if self._dropped > _LINGER_BYTES:
+            self.transport.abort()
+            return
+        # Reading at full speed would delay all other connections.
+        self.flow.pause_reading()
+        self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
+
+
+def _as_bytes(status: int) -> bytes:
+    """Return a whole response with a problem as bytes."""
+    request_id = uuid.uuid4().hex
+    problem = problem_response(request_id, http_kind(status))
+    headers = [
+        *problem.raw_headers,
+        (b"x-request-id", request_id.encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"connection", b"close"),
+    ]
+    head = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    return STATUS_LINE[status] + head + b"\r\n" + bytes(problem.body)
 
 
 class Connection(BoundedHttpProtocol):

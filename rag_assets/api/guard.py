@@ -5,6 +5,9 @@ without a valid token are counted by address. An address above the allowed rate 
 clients behind a proxy may share an address, so even then, tokens that were valid recently are
 accepted, and other tokens are checked one at a time. This allows some guesses, but guessing 256
 random bits is hopeless.
+
+A sender below the minimum rate is refused, because a sender of only a byte now and then would
+occupy a turn forever. The time that the service needs to store the bytes does not count.
 """
 
 from __future__ import annotations
@@ -13,24 +16,31 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from hashlib import blake2b
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
+import anyio
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
-from rag_assets.api.admission import CLIENT_GONE, ClientGone
-from rag_assets.api.authentication import Authenticator
-from rag_assets.api.client_addresses import client_of
+from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone
+from rag_assets.api.authentication import Authenticator, client_of
 from rag_assets.api.identity import Identity, Unauthenticated
-from rag_assets.api.middleware import replayed
+from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import Refused
-from rag_assets.api.rate_limits import TooManyAttempts
+from rag_assets.api.rate_limits import SharedLimits, TooManyAttempts
 from rag_assets.api.settings import Network
-from rag_assets.api.shared_limits import SharedLimits
+from rag_assets.common.errors import RagAssetsError, UploadTooLarge
+from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.pipeline.uploads import require_size
+from rag_assets.storage.blobs.store import ReceivedFile
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Callable[..., Any])
@@ -117,31 +127,33 @@ class Guard:
             self._require_trust()
         shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if self._is_known(shown):
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         address = client_of(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._counted(validate, shown, address)
+            return await self._count_failed_attempt(validate, shown, address)
         if address in self._tried:
             raise TooManyAttempts(math.ceil(wait))
         self._tried.add(address)
         try:
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         except Unauthenticated:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
             self._tried.discard(address)
 
-    async def _counted(
+    async def _count_failed_attempt(
         self, validate: Callable[[], Awaitable[_T]], shown: bytes, address: bytes
     ) -> _T:
         try:
-            return await self._validated(validate, shown)
+            return await self._validate_and_remember(validate, shown)
         except Unauthenticated:
             self._attempts.count(address)
             raise
 
-    async def _validated(self, validate: Callable[[], Awaitable[_T]], shown: bytes) -> _T:
+    async def _validate_and_remember(
+        self, validate: Callable[[], Awaitable[_T]], shown: bytes
+    ) -> _T:
         try:
             proved = await validate()
         except Unauthenticated:
@@ -189,7 +201,7 @@ class Guarded(APIRoute):
         """Return the request for the handler, after reading its body within the limits."""
         body = await whole_body(request, most=self.most_bytes)
         require_few_values(body, most=self.most_values)
-        return Request(request.scope, replayed(body, request.receive))
+        return Request(request.scope, replay_body(body, request.receive))
 
 
 class Streamed(Guarded):
@@ -289,3 +301,153 @@ async def _receive_body(request: Request, most: int) -> bytes:
 
 def _too_large(most: int) -> Refused:
     return Refused(_TOO_LARGE, f"the body must have at most {most} bytes")
+
+
+LEAST_RATE = 16 * 1024
+"""Minimum rate of a sender, in bytes per second."""
+
+PATIENCE = 10.0
+"""Seconds by which a sender may be slower than the minimum rate."""
+
+_AROUND_BYTES = 64 * 1024
+"""Maximum bytes of a form in addition to its file."""
+
+_WRITE_BYTES = 256 * 1024
+_LINGER_SECONDS = 5.0
+_THREADS = 4
+
+
+class Content(Protocol):
+    """A parser of a body that contains a file."""
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Return the pieces of the file that the next bytes of the body contain."""
+        ...
+
+
+class RawContent:
+    """A body that is a file."""
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Return all bytes."""
+        return (data,)
+
+
+class Receiving:
+    """The receiving of files, with a limit on concurrent files.
+
+    Args:
+        turns: limits on the number of files that are received at once.
+        patience: see PATIENCE.
+    """
+
+    def __init__(self, turns: Admission, patience: float = PATIENCE) -> None:
+        self._turns = turns
+        self._patience = patience
+        self._threads = CapacityLimiter(_THREADS)
+
+    @asynccontextmanager
+    async def file(
+        self,
+        request: Request,
+        form: Content,
+        source: UploadsConfig,
+        *,
+        tenant_id: str,
+        caller: str,
+        receive: Callable[[], ReceivedFile],
+    ) -> AsyncIterator[ReceivedFile]:
+        """Receive the whole file of a form; it is discarded at the end unless it was stored.
+
+        Args:
+            request: the request with the form.
+            form: parses the body.
+            source: limits the size of the file.
+            tenant_id, caller: tenant and caller for whom a turn is taken.
+            receive: creates the file to write to.
+
+        Raises:
+            Overloaded: too many other files are being received.
+            UploadTooLarge, UploadRefused: see UploadForm and require_size.
+            Refused: the body arrives too slowly.
+            ClientGone: the client has disconnected.
+            ServiceUnavailable: the file cannot be stored now.
+        """
+        if promised_bytes(request) > source.max_bytes + _AROUND_BYTES:
+            require_size(promised_bytes(request), source)
+        async with self._turns.turn(tenant_id, caller):
+            received = await run_sync(receive, limiter=self._threads)
+            try:
+                await self._take(request, form, source, received)
+                yield received
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await run_sync(received.discard, limiter=self._threads)
+
+    async def _take(
+        self, request: Request, form: Content, source: UploadsConfig, received: ReceivedFile
+    ) -> None:
+        stream = self._data(request)
+        try:
+            await self._write_all(stream, form, source, received)
+        except RagAssetsError:
+            await _read_away(stream)
+            raise
+
+    async def _write_all(
+        self,
+        stream: AsyncIterator[bytes],
+        form: Content,
+        source: UploadsConfig,
+        received: ReceivedFile,
+    ) -> None:
+        gathered = bytearray()
+        around = 0
+        async for data in stream:
+            size = len(gathered)
+            for piece in form.feed(data):
+                gathered += piece
+            around += len(data) - (len(gathered) - size)
+            if around > _AROUND_BYTES:
+                raise UploadTooLarge(
+                    "the parts of the form other than the file are too large",
+                    hint="send only the file and the documented fields",
+                )
+            require_size(received.size + len(gathered), source)
+            if len(gathered) >= _WRITE_BYTES:
+                await self._write(received, gathered)
+        await self._write(received, gathered)
+
+    async def _write(self, received: ReceivedFile, gathered: bytearray) -> None:
+        piece = bytes(gathered)
+        gathered.clear()
+        if piece:
+            await run_sync(partial(received.write, piece), limiter=self._threads)
+
+    async def _data(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives."""
+        stream = aiter(request.stream())
+        waited, size = 0.0, 0
+        while True:
+            began = time.monotonic()
+            left = self._patience + size / LEAST_RATE - waited
+            try:
+                async with asyncio.timeout(max(left, 0.0)):
+                    data = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except ClientDisconnect:
+                raise ClientGone from None
+            except TimeoutError:
+                slow = f"a file must arrive with at least {LEAST_RATE // 1024} KiB per second"
+                raise Refused(_TOO_SLOW, slow, {"Connection": "close"}) from None
+            waited += time.monotonic() - began
+            size += len(data)
+            yield data
+
+
+async def _read_away(stream: AsyncIterator[bytes]) -> None:
+    """Read and drop the rest of a body: otherwise a reset connection would lose the answer."""
+    with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
+        async for _ in stream:
+            pass

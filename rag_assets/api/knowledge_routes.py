@@ -1,21 +1,99 @@
-"""Endpoints that read a tenant's knowledge: searches, documents, status."""
+"""Endpoints that search, answer, and report a tenant's status and events."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
+from rag_assets.api.identity import Identity
 from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
-from rag_assets.api.responses import Document, Documents, Status
-from rag_assets.api.status import tenant_status
-from rag_assets.api.workspace_responses import WorkspaceStatus
+from rag_assets.api.responses import Document, Documents, Event, Events, Status
+from rag_assets.api.workspace_responses import EmbeddingModel, WorkspaceStatus
 from rag_assets.common.principals import WRITER
 from rag_assets.search.model import SearchAnswer
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.plugins.registry import installed_systems
+from rag_assets.search.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableDocument
+from rag_assets.storage.catalog.journal.events import SEARCHES, EventKind
+from rag_assets.storage.catalog.journal.events import Event as StoredEvent
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.tenants.application_settings import (
+    SECTION,
+    is_pending,
+    overlaid,
+    wanted_embedder,
+)
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_embedder, configured_sources, profile_of
+
+
+def tenant_status(
+    catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
+) -> WorkspaceStatus | Status:
+    """Return the status of a tenant, with more fields if its records are typed.
+
+    The status is read with a single SQL statement.
+
+    Args:
+        readers: count only documents that one of these principals may read; None, for an admin,
+            counts all documents.
+    """
+    profile = installed_systems().profiles.get(record.profile)
+    if profile is not None and profile.typed_records:
+        return status_of_records(catalog, record, readers=readers)
+    found = catalog.freshness.read(record.id, _sources(record), readers=readers)
+    return Status(**asdict(found), disabled=record.state != "ACTIVE")
+
+
+def status_of_records(
+    catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
+) -> WorkspaceStatus:
+    """Return the status of a tenant of typed records; see tenant_status()."""
+    found = catalog.record_freshness.read(record.id, _sources(record), readers=readers)
+    backend = record.config.get(SECTION, {}).get("vector_backend", "elasticsearch")
+    return WorkspaceStatus(
+        **asdict(found.freshness),
+        disabled=record.state != "ACTIVE",
+        excluded=found.excluded,
+        failed=found.failed,
+        oldest_wait_seconds=found.oldest_wait_seconds,
+        pending_model=pending_model(record) if readers is None else None,
+        vector_backend=backend,
+        backfilled=found.backfilled if backend == "pgvector" else None,
+    )
+
+
+def pending_model(record: TenantRecord) -> EmbeddingModel | None:
+    """Return the model that waits until the whole tenant is indexed again; None without one."""
+    operators = configured_embedder(record.configured)
+    if not profile_of(record.profile).keeps_model or not is_pending(record.settings, operators):
+        return None
+    settings = record.settings
+    wanted = replace(settings, embedder=wanted_embedder(settings, operators))
+    embedder = Tenant.from_config(overlaid(record.configured, wanted)).embedder
+    return EmbeddingModel(
+        settings.provider or embedder.provider, model_name(embedder), embedder.dimensions
+    )
+
+
+def model_name(embedder: EmbedderConfig) -> str:
+    """Return the name of an embedder's model for display."""
+    return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
+
+
+def _sources(record: TenantRecord) -> list[str]:
+    return [source["name"] for source in configured_sources(record.config)]
+
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
@@ -83,3 +161,99 @@ async def status(
 
 def _document(found: ReadableDocument) -> Document:
     return Document(found.document_id, found.uri, found.title, found.media_type)
+
+
+_PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
+
+answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, route_class=Guarded)
+
+
+class AnswerQuestion(QueryRequest):
+    """A question to answer in sentences, on behalf of the token's subject.
+
+    Attributes:
+        token_budget: maximum tokens of the passages that the model gets, 4,000 by default.
+        max_tokens: maximum tokens that the model may write, including hidden reasoning.
+    """
+
+    token_budget: ContextBudget | None = None
+    max_tokens: AnswerLength | None = None
+
+    def answer_for(self, identity: Identity) -> AnswerRequest:
+        """Return the internal request, with the principals of the token."""
+        search = self.search_for(identity)
+        given = {name: getattr(search, name) for name in type(search).model_fields}
+        return AnswerRequest(**given, max_tokens=self.max_tokens)
+
+
+@answers.post("/answer")
+async def answer(
+    request: Request, body: AnswerQuestion, identity: IdentityDependency, backend: BackendDependency
+) -> AnswerResult:
+    """Answer a question with the tenant's chat model, from the tenant's knowledge.
+
+    Sentences that cite no passage are removed. If no sentence is left, or no passage was found, the
+    answer is empty, with `needs_clarification` and the `reason`.
+    """
+    tenant = request.state.tenant = identity.tenant(body.tenant)
+    return await backend.answerer.answer(tenant, body.answer_for(identity))
+
+
+journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
+
+
+class EventsPage(TenantQuery):
+    """A page of events.
+
+    Attributes:
+        after: the `next` of the previous page.
+        kind: only events of this kind, such as document_indexed.
+        limit: maximum number of events.
+    """
+
+    after: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    kind: EventKind | None = None
+    limit: int = Field(default=100, ge=1, le=1_000)
+
+
+@journal.get("/events")
+async def events(
+    request: Request,
+    page: Annotated[EventsPage, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Events:
+    """List events, newest first: an admin sees all events, a member only their own searches.
+
+    In a workspace, an admin sees the events of the documents that they may read. Of other
+    documents, an admin sees only events about credentials. Searches of other callers are listed
+    without question and hits.
+    """
+    tenant_id = request.state.tenant = identity.tenant(page.tenant)
+
+    def read() -> list[StoredEvent]:
+        record = backend.catalog.tenants.get(tenant_id)
+        hidden = profile_of(record.profile).tells_readers_alone
+        return backend.catalog.events.page(
+            tenant_id,
+            kinds=_kinds(identity, page.kind),
+            caller=None if identity.role == "admin" else identity.name,
+            before=page.after,
+            limit=page.limit + 1,
+            readers=identity.caller.principals if hidden else None,
+            asker=identity.name,
+        )
+
+    found = await backend.run(tenant_id, identity.name, read)
+    shown = found[: page.limit]
+    return Events(
+        events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown),
+        next=shown[-1].id if len(found) > page.limit else None,
+    )
+
+
+def _kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
+    """Return the kinds of events to show; None shows all."""
+    if identity.role == "admin":
+        return None if wanted is None else frozenset({wanted})
+    return frozenset(kind for kind in SEARCHES if wanted in {None, kind})

@@ -15,18 +15,16 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
-from rag_assets.api.middleware import replayed
+from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import problem_text
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import rejection
-from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
 from rag_assets.search.access import require_asker
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.search.progress import NO_LIMITS, Patience
@@ -59,7 +57,7 @@ class _Exchange(Response):
         self._message = message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        message = replayed(self._message, receive)
+        message = replay_body(self._message, receive)
         await self._server.session_manager.handle_request(scope, message, send)
 
 

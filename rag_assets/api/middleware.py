@@ -1,18 +1,51 @@
-"""Middleware that gives every request an id, a log line and metrics."""
+"""Middleware and metrics of all requests."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import uuid
 
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.log_lines import LOGGER
-from rag_assets.api.metrics import RequestMetrics
-from rag_assets.api.problems import unexpected
+from rag_assets.api.problems import answer_unexpected_error
+from rag_assets.api.settings import METRICS_FOLDER
+
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class RequestMetrics:
+    """The counts and durations of requests."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self.requests = Counter(
+            "rag_assets_http_requests", "Requests answered.", labels, registry=self._registry
+        )
+        self.seconds = Histogram(
+            "rag_assets_http_request_seconds",
+            "Seconds from a request to the end of its answer.",
+            ("route",),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def text(self) -> bytes:
+        """Return the metrics as text for Prometheus, summed over all workers, also ended ones."""
+        folder = os.environ.get(METRICS_FOLDER)
+        if folder is None:
+            return generate_latest(self._registry)
+        all_workers = CollectorRegistry()
+        MultiProcessCollector(all_workers, folder)  # type: ignore[no-untyped-call]
+        return generate_latest(all_workers)
+
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -58,7 +91,7 @@ class RequestMiddleware:
         try:
             await self._app(scope, receive, send_with_headers)
         except Exception as error:
-            refusal = unexpected(request_id, error)
+            refusal = answer_unexpected_error(request_id, error)
             if not status:
                 await refusal(scope, receive, send_with_headers)
         finally:
@@ -77,7 +110,7 @@ class RequestMiddleware:
         LOGGER.info("request", extra={**fields, "ms": round(1_000 * seconds, 1)})
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive channel that replays a body that was already read, then continues."""
     done = False
 

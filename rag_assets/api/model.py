@@ -1,12 +1,21 @@
-"""Models of read requests."""
+"""Models of requests."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from rag_assets.api.identity import Identity
+from rag_assets.records.drafts import ANY_VERSION
+from rag_assets.records.text_records import (
+    MOST_ID,
+    MOST_TYPE,
+    SOURCE_ID_CHARACTER,
+    SOURCE_TYPE_PATTERN,
+)
 from rag_assets.search.model import Question, SearchRequest
 
 TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
@@ -49,3 +58,102 @@ class Page(TenantQuery):
 
     after: Annotated[str, StringConstraints(max_length=8_000, pattern=r"^[^\x00]*$")] | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
+
+
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
+
+SourceType = Annotated[str, Path(pattern=f"^{SOURCE_TYPE_PATTERN}$", max_length=MOST_TYPE)]
+SourceId = Annotated[str, Path(pattern=f"^{SOURCE_ID_CHARACTER}+$", max_length=MOST_ID)]
+DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
+
+
+def named_versions(if_match: str) -> frozenset[str]:
+    """Return the versions that the header If-Match names, without weak ETags."""
+    if if_match.strip() == ANY_VERSION:
+        return frozenset({ANY_VERSION})
+    tags = _ETAG.finditer(if_match)
+    return frozenset({tag["version"] for tag in tags if not tag["weak"]} - {ANY_VERSION})
+
+
+class RecordQuery(TenantQuery):
+    """The source of a record.
+
+    Attributes:
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+
+    source: SourceNamed | None = None
+
+
+class DeleteQuery(TenantQuery):
+    """Options of a deletion.
+
+    Attributes:
+        purge: delete permanently, from every store and every file.
+    """
+
+    purge: bool = False
+
+
+class _Reindex(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: TenantName | None = None
+
+    @property
+    def tenant_id(self) -> str | None:
+        """Return the tenant that the request names; None stands for the token's only tenant."""
+        return self.tenant
+
+
+class ReindexTenant(_Reindex):
+    """All documents of the tenant."""
+
+    scope: Literal["tenant"]
+
+
+class ReindexSource(_Reindex):
+    """All documents of one source, by its name."""
+
+    scope: Literal["source"]
+    id: SourceNamed
+
+
+class ReindexDocument(_Reindex):
+    """One document, by its id."""
+
+    scope: Literal["document"]
+    id: Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+
+
+class ReindexWorkspace(_Reindex):
+    """All records of a workspace, like `tenant`; `id` is the tenant's id and may be left out."""
+
+    scope: Literal["workspace"]
+    id: TenantName | None = None
+
+    @model_validator(mode="after")
+    def _name_one_workspace(self) -> Self:
+        if None not in {self.id, self.tenant} and self.id != self.tenant:
+            raise ValueError("`id` and `tenant` must be equal")
+        return self
+
+    @property
+    def tenant_id(self) -> str | None:
+        """Return the tenant that the request names as `tenant` or as `id`."""
+        return self.tenant or self.id
+
+
+class ReindexPage(_Reindex):
+    """A page of a workspace with its blocks, comments and files, or a database with its rows."""
+
+    scope: Literal["page", "database"]
+    id: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=_PRINTABLE)]
+
+
+Reindex = Annotated[
+    ReindexTenant | ReindexWorkspace | ReindexSource | ReindexDocument | ReindexPage,
+    Field(discriminator="scope"),
+]

@@ -6,7 +6,8 @@ The response to a server error contains only its kind; the details are logged wi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,6 @@ from starlette.exceptions import HTTPException
 
 from rag_assets.api.admission import ClientGone, Overloaded
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.log_lines import LOGGER
 from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
 from rag_assets.api.responses import InvalidField, Problem
@@ -70,8 +70,49 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.errors import ProblemKind as Kind
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
-from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.common.invalid_values import InvalidFields, allowed_value, sent_value
 from rag_assets.plugins.registry import installed_systems
+
+_MAX_FIELDS = 50
+"""Maximum number of reported fields: a body can have very many invalid fields."""
+_NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
+"""Error types that concern the whole body: with a wrong Content-Type, it arrives unparsed."""
+_DEEPEST = 12
+"""Maximum number of parts in the path of a field."""
+
+
+def invalid_fields(
+    errors: Sequence[Mapping[str, Any]], names: Collection[str]
+) -> list[InvalidField]:
+    """Return the first invalid fields of a validation.
+
+    Args:
+        errors: errors from Pydantic.
+        names: names in the OpenAPI description; all other names come from the caller and may be
+            secrets.
+    """
+    return [
+        InvalidField(field=_field(error, names), problem=_problem(error))
+        for error in errors[:_MAX_FIELDS]
+    ]
+
+
+def _field(error: Mapping[str, Any], names: Collection[str]) -> str:
+    where = [*error["loc"][1:]]
+    if error["type"] == "union_tag_invalid":
+        where.append(error["ctx"]["discriminator"].strip("'"))
+    parts = [str(p) if isinstance(p, int) or p in names else "*" for p in where[:_DEEPEST]]
+    return re.sub(r"\*(\.\*)+", "*", ".".join(parts)) or "body"
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
+        return "it must be a JSON object, sent with Content-Type: application/json"
+    allowed = allowed_value(error)
+    # In a URL, every value is a string.
+    came = sent_value(error) if error["loc"][0] == "body" else None
+    return allowed if came is None else f"{allowed}; {came} came"
+
 
 MEDIA_TYPE = "application/problem+json"
 _UNAUTHORIZED = 401
@@ -248,15 +289,15 @@ def problem_response(
     )
 
 
-def unexpected(request_id: str, error: Exception) -> JSONResponse:
+def answer_unexpected_error(request_id: str, error: Exception) -> JSONResponse:
     """Return the response to an unexpected error, and log the error."""
-    kind, _ = classified(request_id, error)
+    kind, _ = classify(request_id, error)
     return problem_response(request_id, kind)
 
 
 def problem_text(error: Exception, request_id: str) -> str:
     """Return a problem in one line, for text interfaces; log it as for an HTTP response."""
-    kind, detail = classified(request_id, error)
+    kind, detail = classify(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
@@ -273,12 +314,12 @@ def _description(status: int) -> str:
 async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
-    kind, detail = classified(request_id, error)
+    kind, detail = classify(request_id, error)
     lacks = error if isinstance(error, NoProviderKey) else None
     return problem_response(request_id, kind, detail, headers=_headers(error, kind), lacks=lacks)
 
 
-def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     """Return the kind of an error and the details that the caller may know; log all other details.
 
     Args:

@@ -7,7 +7,7 @@ import socket
 from errno import EADDRNOTAVAIL, EAFNOSUPPORT
 from typing import TYPE_CHECKING
 
-from rag_assets.api.client_addresses import is_loopback
+from rag_assets.api.authentication import is_loopback
 from rag_assets.api.connections import Connection
 from rag_assets.api.settings import KEEP_ALIVE_SECONDS, Cleartext
 from rag_assets.common.errors import ConfigurationError

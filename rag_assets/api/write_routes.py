@@ -1,4 +1,4 @@
-"""Endpoints that write: records, deletions, reindexing.
+"""Endpoints that write: records, deletions, reindexing, reconciliation.
 
 A write is stored in the catalog before the response is sent. The next sync, which the daemon's file
 sensor requests, applies it. Only a removal takes effect before the sync: at the time of the
@@ -7,18 +7,89 @@ response.
 
 from __future__ import annotations
 
+import asyncio
+import json
+import tempfile
+from collections.abc import Collection, Iterator
+from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import IO, Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
-from rag_assets.api.problems import documented
-from rag_assets.api.reindexing import reindexed
-from rag_assets.api.responses import Reindexed, Written
-from rag_assets.api.write_model import DeleteQuery, DocumentId, Reindex
+from rag_assets.api.backend import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded, Streamed, open_to_writers
+from rag_assets.api.model import (
+    DeleteQuery,
+    DocumentId,
+    RecordQuery,
+    Reindex,
+    ReindexDocument,
+    ReindexPage,
+    ReindexSource,
+)
+from rag_assets.api.problems import Refused, documented
+from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
+from rag_assets.common.errors import UnknownDocument, UnknownSource
+from rag_assets.common.invalid_values import invalid
+from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.records.text_records import records_source
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.records.manifests import ManifestLine
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+
+
+def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
+    """Request that documents are read, parsed and indexed again, including failed documents.
+
+    Args:
+        body: the documents.
+        by: the caller's name, for the event.
+
+    Raises:
+        UnknownTenant, UnknownDocument, UnknownSource: the id is unknown.
+    """
+    record = catalog.tenants.get(tenant_id)
+    requests = catalog.reindex_requests
+    if isinstance(body, ReindexDocument):
+        documents = requests.request_document(record.ref, body.id, by)
+        if not documents:
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such document",
+                hint="use an id from the list of documents",
+            )
+    elif isinstance(body, ReindexPage):
+        documents = requests.request_page(record.ref, body.id, body.scope, by)
+        if not documents and not _is_in_tree(catalog, tenant_id, body):
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such {body.scope}",
+                hint="use the id with which the application pushes it",
+            )
+    elif isinstance(body, ReindexSource):
+        names = [source.name for source in Tenant.from_config(record.config).sources]
+        if body.id not in names:
+            raise UnknownSource(
+                f"tenant {tenant_id!r} has no such source",
+                hint=f"its sources are: {', '.join(names) or 'none'}",
+            )
+        documents = requests.request_source(record.ref, body.id, by)
+    else:
+        # With this request, a pending embedding model takes effect and starts to cost money.
+        catalog.application_settings.take_pending_model(record.ref, by)
+        documents = requests.request_tenant(record.ref, by)
+    return Reindexed(documents=documents)
+
+
+def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
+    """Return whether the tree contains the page or database, which may have no records."""
+    kind = catalog.pages.find_kind(tenant_id, body.id)
+    return kind is not None and (kind == "database") == (body.scope == "database")
+
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
@@ -70,3 +141,163 @@ async def reindex(
     return await backend.write(
         tenant_id, partial(reindexed, backend.catalog, tenant_id, body, identity.name)
     )
+
+
+_MOST_BYTES = 1 << 30
+_MOST_LINE = 1 << 16
+_SILENT_SECONDS = 10.0
+_TOO_SLOW, _TOO_LARGE = 408, 413
+_TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
+"""Types of typed records that a manifest may name; a block is compared only with its page."""
+
+reconciling = APIRouter(
+    prefix="/rag",
+    tags=["writing"],
+    responses=documented(401, 403, 404, 422, 429, 500, 503),
+    route_class=Streamed,
+)
+
+
+class ReconcileQuery(RecordQuery):
+    """Options of a comparison with a manifest.
+
+    Attributes:
+        apply: remove the records that the manifest does not name.
+        allow_deletes: remove them even if there are many.
+        as_of: when the manifest was made; by default, and at the latest, the time when it is sent.
+            Records that were pushed later are not removed.
+    """
+
+    apply: bool = False
+    allow_deletes: bool = False
+    as_of: AwareDatetime | None = None
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    id: Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=512)]
+    updated_at: AwareDatetime | None = None
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
+
+
+@reconciling.post(
+    "/reconcile",
+    responses=documented(408, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/x-ndjson": {
+                    "schema": {
+                        "type": "string",
+                        "description": "A JSON object a line: `type`, `id`, and `updated_at` or"
+                        " `sha256`.",
+                    }
+                }
+            },
+        }
+    },
+)
+@open_to_writers
+async def reconcile(
+    request: Request,
+    parameters: Annotated[ReconcileQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Reconciled:
+    """Compare a manifest of all records with the stored records. For admins and writers.
+
+    The response lists the missing, stale and extra records. A manifest needs no line for a block,
+    because a block is compared with its page. With `apply`, extra records are removed, and so are
+    all records of extra pages. If more than 20 records, and more than 30 % of all records, would be
+    removed, they are removed only with `allow_deletes`. Removals by earlier manifests within 24
+    hours count as well. A manifest may have at most 1 GiB.
+    """
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    # If the application's clock is fast, as_of may lie in the future, but records pushed from now
+    # on must not be removed.
+    as_of = min(parameters.as_of or came, came)
+
+    with tempfile.TemporaryFile() as file:
+        await _receive(request, file)
+
+        def compare() -> Reconciled:
+            known = backend.catalog.tenants.get(tenant_id)
+            tenant = Tenant.from_config(known.config)
+            source = records_source(tenant, parameters.source)
+            types = _TYPES if profile_of(tenant.profile).typed_records else None
+            file.seek(0)
+            found = backend.catalog.record_manifests.compare(
+                known.ref,
+                source.name,
+                _lines(file, types),
+                remove_extra=parameters.apply,
+                allow_deletes=parameters.allow_deletes,
+                window_hours=source.deletion_window_hours,
+                as_of=as_of,
+                by=identity.name,
+            )
+            if found.blobs:
+                drop_blobs(backend.catalog, backend.blobs, known.ref, found.blobs)
+            named = (
+                ReconciledRecord(one.source_type, one.source_id, one.difference)
+                for one in found.named
+            )
+            return Reconciled(**found.counts, removed=found.removed, records=tuple(named))
+
+        if parameters.apply:
+            return await backend.write(tenant_id, compare)
+        return await backend.run(tenant_id, identity.name, compare)
+
+
+async def _receive(request: Request, file: IO[bytes]) -> None:
+    """Write the body to a file as it arrives."""
+    stream, size = aiter(request.stream()), 0
+    while True:
+        try:
+            async with asyncio.timeout(_SILENT_SECONDS):
+                data = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            late = f"no data arrived for {_SILENT_SECONDS:g} seconds"
+            raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+        size += len(data)
+        if size > _MOST_BYTES:
+            raise Refused(_TOO_LARGE, "a manifest must have at most 1 GiB", {"Connection": "close"})
+        await run_sync(file.write, data)
+
+
+def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
+    """Yield the lines of a manifest; `types` are the allowed types, or None to allow any."""
+    number = 0
+    while line := file.readline(_MOST_LINE):
+        number += 1
+        if line.strip():
+            found = _line(line, number)
+            if types is not None and found.source_type not in types:
+                raise invalid("type", f"line {number}: the type must be one of: {', '.join(types)}")
+            yield found
+
+
+def _line(line: bytes, number: int) -> ManifestLine:
+    values = _values(line)
+    if not isinstance(values, dict):
+        raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
+    try:
+        found = _Line.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise invalid(str(first["loc"][0]), f"line {number}: {first['msg']}") from None
+    at: datetime | None = found.updated_at
+    return ManifestLine(found.type, found.id, at, found.sha256)
+
+
+def _values(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,8 +1,8 @@
 """The command line, which is a stable contract.
 
 Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
-hint, never with a traceback. The modules here only declare arguments, one module for each group of
-commands; commands/ does the work. `main` lets a running fork server execute a command. Only if no
+hint, never with a traceback. A module declares and executes the commands of a group, and is
+imported when one of them runs. `main` lets a running fork server execute a command. Only if no
 fork server runs, `main` imports the application and executes the command itself.
 """
 
@@ -29,14 +29,14 @@ def main(arguments: list[str] | None = None) -> None:
     """
     if arguments is None:
         arguments = sys.argv[1:]
-        if (code := _in_fork(arguments)) is not None:
+        if (code := _run_in_fork(arguments)) is not None:
             sys.exit(code)
     from rag_assets.cli.app import run
 
     sys.exit(run(arguments))
 
 
-def _in_fork(arguments: list[str]) -> int | None:
+def _run_in_fork(arguments: list[str]) -> int | None:
     """Return the exit code of a command that a fork executed; None if no fork executed it."""
     if _OWN_PROCESS.intersection(arguments[:1]):
         return None

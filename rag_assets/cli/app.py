@@ -1,4 +1,4 @@
-"""The application: all groups of commands, and the handling of their errors."""
+"""The application: the registry of all commands, and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -6,66 +6,187 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
+import click
 import typer
-from click import ClickException
 from click.exceptions import NoArgsIsHelpError
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from rag_assets.cli import (
-    access,
-    audit,
-    chain,
-    elasticsearch,
-    generations,
-    holds,
-    installation,
-    judgements,
-    keys,
-    organizations,
-    panel,
-    projects,
-    retention,
-    search,
-    servers,
-    tenants,
-    thresholds,
-    tokens,
-    uploads,
-)
-from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
 _GC_THRESHOLDS = (50_000, 20, 50)
 """Thresholds of Python's garbage collector; see gc.set_threshold."""
 
+COMMANDS: Final = {
+    "up": ("servers", "Start Postgres, Elasticsearch, and Dagster's webserver and daemon."),
+    "down": ("servers", "Stop everything that `up` started."),
+    "status": (
+        "servers",
+        "Show the state and the address of every server, and problems that need a person.",
+    ),
+    "roles": (
+        "servers",
+        "Print the SQL that creates Postgres roles with fewer rights, for your own server.",
+    ),
+    "serve": ("serve", "Serve the HTTP API to callers with a token."),
+    "plan": ("plan", "Show what a sync would do and cost; change nothing."),
+    "sync": ("sync", "Bring the index in line with the sources."),
+    "usage": ("plan", "Show usage and cost of embeddings and answers by day, provider and model."),
+    "check": ("quality", "Run the asset checks of a tenant."),
+    "eval": ("quality", "Measure how well a build answers a tenant's judged questions."),
+    "documents": ("search", "List a tenant's documents with their status, chunks and errors."),
+    "demo": ("demo", "Index the example handbook, check it, and search it with three questions."),
+    "search": ("search", "Search a tenant's documents."),
+    "answer": ("search", "Answer a question with a tenant's chat model, with citations."),
+    "mcp": (
+        "search",
+        "Serve a tenant's documents to an agent over MCP on standard input and output.",
+    ),
+    "prune": (
+        "retention",
+        "Delete documents that are past the tenant's retention, from every store.",
+    ),
+    "purge": ("retention", "Delete documents from every store and every file, and prove it."),
+    "compact": (
+        "retention",
+        "Remove deleted text from the files of lake and index, as the daemon does weekly.",
+    ),
+    "receipts": ("retention", "List permanent deletions with their time, person and rule."),
+    "panel": ("serve", "Print a link that signs in to a tenant's panel once, within a minute."),
+}
+"""Commands without a group: the module in this package, and the first sentence of the help.
+
+A module is imported when one of its commands runs; the list of commands needs none of them.
+"""
+GROUPS: Final = {
+    "tenants": ("tenants", "app", "Tenants and the sources of their documents."),
+    "projects": ("projects", "app", "Projects of organizations: tenants that applications create."),
+    "organizations": (
+        "projects",
+        "organizations_app",
+        "Organizations and the settings that all their projects share.",
+    ),
+    "generations": (
+        "generations",
+        "app",
+        "Builds of a tenant's index: their states, and the serving build.",
+    ),
+    "keys": ("keys", "app", "Keys of tenants and organizations at model providers."),
+    "access": ("access", "app", "Principals that may read a tenant's access scopes."),
+    "tokens": ("access", "tokens_app", "Tokens with which applications authenticate over HTTP."),
+    "judgements": (
+        "judgements",
+        "app",
+        "Judged questions, which measure the quality of a tenant's searches.",
+    ),
+    "thresholds": ("thresholds", "app", "Cosine thresholds: measure, show and set them."),
+    "uploads": ("uploads", "app", "Uploaded files of tenants."),
+    "hold": (
+        "retention",
+        "holds_app",
+        "Legal holds: documents that no deletion removes until the hold is lifted.",
+    ),
+    "audit": ("retention", "audit_app", "Archives for auditors."),
+    "installation": (
+        "installation",
+        "app",
+        "Identity of this installation: moves, copies, restores, and its clock.",
+    ),
+    "elasticsearch": (
+        "elasticsearch",
+        "app",
+        "The installation's Elasticsearch: account, roles and sealed secrets.",
+    ),
+}
+"""Groups of commands: the module, the name of its Typer application, and the help."""
+
+
+class Commands(TyperGroup):
+    """The commands of this package, followed by the commands of installed systems."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        described = {name: help_text for name, (_, help_text) in COMMANDS.items()}
+        described |= {name: help_text for name, (*_, help_text) in GROUPS.items()}
+        self.commands = {
+            name: click.Command(name, help=help_text) for name, help_text in described.items()
+        }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands; the commands of systems come last."""
+        from rag_assets.plugins.registry import installed_systems
+
+        own = super().list_commands(ctx)
+        return [*own, *installed_systems().parts("commands", reserved=own)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command by name; None if it does not exist.
+
+        Raises:
+            ConfigurationError: the systems, or the command's module, cannot be loaded.
+        """
+        if cmd_name in COMMANDS:
+            module = import_module(f"rag_assets.cli.{COMMANDS[cmd_name][0]}")
+            return _as_command(module.app, cmd_name, name=None)
+        if cmd_name in GROUPS:
+            module_name, group, help_text = GROUPS[cmd_name]
+            loaded = getattr(import_module(f"rag_assets.cli.{module_name}"), group)
+            return _as_command(loaded, cmd_name, name=cmd_name, help=help_text)
+        return _command_of_system(cmd_name, reserved=self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands; only the commands of systems are imported for it."""
+        names = self.list_commands(ctx)
+        described = [
+            (name, self.commands.get(name) or self.get_command(ctx, name)) for name in names
+        ]
+        width = formatter.width - 6 - max(map(len, names))
+        rows = [(name, one.get_short_help_str(width)) for name, one in described if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _command_of_system(cmd_name: str, reserved: Collection[str]) -> click.Command | None:
+    from rag_assets.plugins.registry import installed_systems
+
+    part = installed_systems().parts("commands", reserved=reserved).get(cmd_name)
+    if part is None:
+        return None
+    loaded = part.load()
+    if not isinstance(loaded, typer.Typer):
+        raise ConfigurationError(
+            f"command {cmd_name!r} of system {part.owner.name!r}: {part.reference} is of type"
+            f" {type(loaded).__name__}",
+            hint="it must be a typer.Typer",
+        )
+    return _as_command(loaded, cmd_name, name=cmd_name)
+
+
+def _as_command(loaded: typer.Typer, cmd_name: str, **options: Any) -> click.Command:
+    """Return a command or group with help in the style of this application."""
+    if options.get("help"):
+        options["no_args_is_help"] = True
+    carrier_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    carrier_app.add_typer(loaded, **options)
+    carrier = get_command(carrier_app)
+    assert isinstance(carrier, TyperGroup)  # noqa: S101 - an application with a group is a group
+    return carrier.commands[cmd_name]
+
+
 app = typer.Typer(
     name="rag-assets",
-    cls=SystemCommands,
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (servers, chain, search, retention, panel):
-    app.add_typer(group.app)
-app.add_typer(tenants.app, name="tenants")
-app.add_typer(projects.app, name="projects")
-app.add_typer(organizations.app, name="organizations")
-app.add_typer(generations.app, name="generations")
-app.add_typer(keys.app, name="keys")
-app.add_typer(access.app, name="access")
-app.add_typer(tokens.app, name="tokens")
-app.add_typer(judgements.app, name="judgements")
-app.add_typer(thresholds.app, name="thresholds")
-app.add_typer(uploads.app, name="uploads")
-app.add_typer(holds.app, name="hold")
-app.add_typer(audit.app, name="audit")
-app.add_typer(installation.app, name="installation")
-app.add_typer(elasticsearch.app, name="elasticsearch")
 
 
 def _print_version(is_asked: bool) -> None:
@@ -87,25 +208,29 @@ def options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command in this process, and return its exit code."""
+    """Run a command in this process, and return its exit code.
+
+    A command that returns False has done its work, and found something that a script must see: its
+    exit code is 1.
+    """
     # The imports create half a million objects. With Python's default thresholds, the garbage
     # collector took a third of a command's time.
     gc.set_threshold(*_GC_THRESHOLDS)
-    from rag_assets.cli.commands.output import print_error
+    from rag_assets.cli.output import print_error
 
     as_json = "--json" in arguments
     try:
-        code = app(args=list(arguments), prog_name="rag-assets", standalone_mode=False)
+        result = app(args=list(arguments), prog_name="rag-assets", standalone_mode=False)
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
         return error.exit_status
     except NoArgsIsHelpError as error:
         sys.stdout.write(f"{error.message}\n")
         return 2
-    except ClickException as error:
+    except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "rag-assets"
-        usage = ConfigurationError(_message(error), hint=f"see `{path} --help`")
+        usage = ConfigurationError(error.format_message(), hint=f"see `{path} --help`")
         print_error(usage, as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
@@ -126,9 +251,4 @@ def run(arguments: Sequence[str]) -> int:
         )
         print_error(unexpected, as_json=as_json)
         return 1
-    return code if isinstance(code, int) else 0
-
-
-def _message(error: ClickException) -> str:
-    formatted = getattr(error, "format_message", None)
-    return str(formatted() if callable(formatted) else error)
+    return int(not result if isinstance(result, bool) else result or 0)

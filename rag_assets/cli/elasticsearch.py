@@ -1,57 +1,89 @@
-"""elasticsearch: check the server and its account, print roles, seal secrets."""
+"""The installation's Elasticsearch: check the account, print roles, seal secrets."""
 
 from __future__ import annotations
 
+import json
 import sys
-from enum import StrEnum
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from rag_assets.cli.arguments import Json
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.runtime.elasticsearch_access import seal_secret
 
-app = typer.Typer(
-    help="The installation's Elasticsearch: account, roles and sealed secrets.",
-    no_args_is_help=True,
-)
+Purpose: TypeAlias = Literal["indexing", "searching"]
 
-
-class Purpose(StrEnum):
-    """The purpose of a role."""
-
-    INDEXING = "indexing"
-    SEARCHING = "searching"
+app = typer.Typer()
 
 
 @app.command("check")
+@with_reading_session
 def check(
+    session: Session,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="What the account is for; indexing needs both.")
-    ] = Purpose.INDEXING,
-    json: Json = False,
-) -> None:
+        Purpose, typer.Option("--for", help="Purpose of the account; indexing needs both.")
+    ] = "indexing",
+    *,
+    as_json: Json = False,
+) -> bool:
     """Check version, licence, health, disks and privileges; exit code 1: it cannot be used."""
-    from rag_assets.cli.commands import elasticsearch
+    from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
 
-    if not elasticsearch.check(purpose.value, as_json=json):
-        raise typer.Exit(1)
+    connection = session.stack.elasticsearch_connection()
+    purposes: list[Purpose] = ["indexing", "searching"] if purpose == "indexing" else [purpose]
+    found = check_elasticsearch(connection, session.settings.index_prefix, purposes)
+    if as_json:
+        print_json(asdict(found))
+        return not found.problems
+    lacking = found.missing or {}
+    print_table(
+        ["", ""],
+        [
+            ("nodes", found.nodes),
+            ("version", found.version or "not stated"),
+            ("flavor", found.flavor),
+            ("licence", found.licence or "not stated"),
+            ("health", found.health or "not visible"),
+            *(
+                (f"privileges for {name}", "missing" if lacks else "complete")
+                for name, lacks in lacking.items()
+            ),
+        ],
+    )
+    for line in found.problems:
+        say(f"\nProblem: {line}")
+    for line in found.warnings:
+        say(f"\nWarning: {line}")
+    return not found.problems
 
 
 @app.command("role")
-def role(purpose: Annotated[Purpose, typer.Argument(help="What the role is for.")]) -> None:
+@with_reading_session
+def print_role(
+    session: Session,
+    purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
+) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
-    from rag_assets.cli.commands import elasticsearch
+    from rag_assets.storage.index.elasticsearch.check import role_for
 
-    elasticsearch.print_role(purpose.value)
+    say(json.dumps(role_for(purpose, session.settings.index_prefix), indent=2))
 
 
 @app.command("seal")
-def seal() -> None:
+@with_reading_session
+def seal(session: Session) -> None:
     """Read an API key or a password from standard input, and print it sealed.
 
     The result is the value of RAG_ASSETS_ELASTICSEARCH_API_KEY or _PASSWORD, or the content of
     their files.
     """
-    from rag_assets.cli.commands import elasticsearch
-
-    elasticsearch.seal(sys.stdin.read())
+    secret = sys.stdin.read()
+    if not secret.strip():
+        raise ConfigurationError(
+            "standard input contains no secret", hint="run `rag-assets elasticsearch seal < FILE`"
+        )
+    say(seal_secret(session.settings, secret.strip()))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import rag_assets
 from rag_assets.cli import home_folder
-from rag_assets.cli.commands.runs import repository
+from rag_assets.cli.runs import repository
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
@@ -133,7 +133,7 @@ def _execute_run(arguments: Sequence[str]) -> None:
 
 
 def _execute_syncs(arguments: Sequence[str]) -> None:
-    from rag_assets.cli.commands.follow import follow
+    from rag_assets.cli.follow import follow
 
     follow(int(arguments[0]))
 

@@ -2,75 +2,303 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import getpass
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.formatting import counted, dollars, duration
 
-app = typer.Typer(
-    help="Builds of a tenant's index: their states, and the serving build.", no_args_is_help=True
-)
+if TYPE_CHECKING:
+    from rag_assets.pipeline.context import TenantContext
+    from rag_assets.pipeline.generation_moves import Order
+    from rag_assets.pipeline.generation_report import BuildReport
 
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]
 _AnyNumber: TypeAlias = Annotated[
     int | None, typer.Argument(metavar="[N]", help="Number of the build that is expected.")
 ]
 
+app = typer.Typer()
+
 
 @app.command("list")
-def list_(tenant: TenantArgument, json: Json = False) -> None:
+@with_reading_session
+def list_builds(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    as_json: Json = False,
+) -> None:
     """List a tenant's builds with state, difference, progress, cost and index."""
-    from rag_assets.cli.commands import generations
-
-    generations.list_builds(tenant, as_json=json)
+    reports = _reports(session, tenant_id)
+    if as_json:
+        print_json({"tenant": tenant_id, "generations": [asdict(one) for one in reports]})
+        return
+    print_table(
+        [
+            *("", "state", "since", "differs in", "documents", "entries", "rate", "left"),
+            *("cost", "checks", "index"),
+        ],
+        [_row(report) for report in reports],
+    )
+    for report in reports:
+        for line in _remarks(report):
+            say(f"{report.number}: {line}")
+    if not reports:
+        say(f"\nNothing is indexed yet: rag-assets sync {tenant_id}")
 
 
 @app.command("show")
-def show(tenant: TenantArgument, number: _Number, json: Json = False) -> None:
+@with_reading_session
+def show(
+    session: Session,
+    tenant_id: TenantArgument,
+    number: _Number,
+    *,
+    as_json: Json = False,
+) -> None:
     """Show one build with its checks and dates."""
-    from rag_assets.cli.commands import generations
-
-    generations.show(tenant, number, as_json=json)
+    report = _report(session, tenant_id, number)
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(report)})
+        return
+    print_table(["", ""], list(_facts(report)))
+    for line in _remarks(report):
+        say(line)
+    if report.checks:
+        say("\nJudged before it was published or held:")
+        print_table(
+            ["check", "result", "finding"],
+            [
+                (c["check"], "passed" if c["passed"] else "failed", c["description"])
+                for c in report.checks
+            ],
+        )
 
 
 @app.command("publish")
+@with_session
 def publish(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     number: _AnyNumber = None,
+    *,
     force: Annotated[
         bool, typer.Option("--force", help="Publish it although a check failed.")
     ] = False,
-    reason: Annotated[str, typer.Option(help="Why; required with --force.")] = "",
-    json: Json = False,
+    reason: Annotated[str, typer.Option(help="Reason; required with --force.")] = "",
+    as_json: Json = False,
 ) -> None:
-    """Take away the pin, and publish the configuration's build if it passes its checks."""
-    from rag_assets.cli.commands import generations
+    """Remove the pin, and publish the configuration's build if it passes its checks."""
+    from rag_assets.pipeline.generation_moves import require_configured, unpin
 
-    generations.publish(tenant, number, force=force, reason=reason, as_json=json)
+    if force and not reason.strip():
+        raise ConfigurationError(
+            "--force needs a reason",
+            hint="add the reason with --reason; it is stored with the event",
+        )
+    with session.writer(tenant_id, "publish") as ctx:
+        if number is not None:
+            require_configured(ctx, number)
+        unpin(ctx, _order(ctx, reason))
+    _catch_up(session, tenant_id)
+    config = {"force": force, "by": _user(), "reason": reason}
+    config |= {} if number is None else {"generation": number}
+    run = session.runner.run(
+        "publish_generation", tenant_id, {"publish_configured_build": {"config": config}}
+    )
+    if run.failure is not None:
+        raise run.failure
+    _print_answering(session, tenant_id, as_json=as_json)
 
 
 @app.command("rollback")
+@with_session
 def rollback(
-    tenant: TenantArgument,
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
-    to: Annotated[
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    reason: Annotated[str, typer.Option(help="Reason; it is stored.")],
+    number: Annotated[
         int | None, typer.Option("--to", metavar="N", help="By default the one before.")
     ] = None,
     now: Annotated[
-        bool, typer.Option("--now", help="Answer from it first, and bring it up to date then.")
+        bool,
+        typer.Option("--now", help="Let it answer at once, and bring it up to date afterwards."),
     ] = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Go back to a former build, brought up to date, and pin it."""
-    from rag_assets.cli.commands import generations
+    from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
 
-    generations.rollback(tenant, to, reason=reason, now=now, as_json=json)
+    if not reason.strip():
+        raise ConfigurationError("a rollback needs a reason", hint="add the reason with --reason")
+    with session.writer(tenant_id, "rollback") as ctx:
+        generation = build_to_return_to(ctx, number)
+        session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
+        answers = roll_back(ctx, generation, _order(ctx, reason), now=now)
+    if answers and not as_json:
+        say(f"generation {generation.number} answers; it is brought up to date now")
+    _catch_up(session, tenant_id)
+    _print_answering(session, tenant_id, as_json=as_json)
 
 
 @app.command("discard")
-def discard(tenant: TenantArgument, number: _Number, json: Json = False) -> None:
+@with_session
+def discard(
+    session: Session,
+    tenant_id: TenantArgument,
+    number: _Number,
+    *,
+    as_json: Json = False,
+) -> None:
     """Delete a build that does not answer."""
-    from rag_assets.cli.commands import generations
+    from rag_assets.pipeline.generation_moves import discard as run
 
-    generations.discard(tenant, number, as_json=json)
+    with session.writer(tenant_id, "discard") as ctx:
+        run(ctx, number, _order(ctx, ""))
+    if as_json:
+        print_json({"tenant": tenant_id, "discarded": number})
+        return
+    say(f"Generation {number} of {tenant_id} is deleted.")
+
+
+def _catch_up(session: Session, tenant_id: str) -> None:
+    from rag_assets.cli.sync import sync_tenant
+
+    result = sync_tenant(session, tenant_id)
+    if result.error is not None:
+        raise result.error
+
+
+def _order(ctx: TenantContext, reason: str) -> Order:
+    from rag_assets.pipeline.generation_moves import Order
+
+    return Order.of(ctx, _user(), reason)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "a user without a name"
+
+
+def _reports(session: Session, tenant_id: str) -> list[BuildReport]:
+    from rag_assets.pipeline.generation_report import report_builds
+
+    return report_builds(session.reader(tenant_id))
+
+
+def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
+    for report in _reports(session, tenant_id):
+        if report.number == number:
+            return report
+    raise ConfigurationError(
+        f"tenant {tenant_id!r} has no generation {number}",
+        hint=f"run `rag-assets generations list {tenant_id}` to see its builds",
+    )
+
+
+def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Print the serving build; raise an error if the wanted build does not answer yet."""
+    reports = _reports(session, tenant_id)
+    serving = next(report for report in reports if report.state == "SERVING")
+    wanted = next((report for report in reports if report.wanted), serving)
+    if wanted.number != serving.number:
+        raise RagAssetsError(
+            f"generation {wanted.number} of {tenant_id} does not answer yet: "
+            f"{counted(wanted.behind or 0, 'document')} not yet up to date",
+            hint=(
+                f"run `rag-assets sync {tenant_id}` to continue; it publishes the build when "
+                "it is up to date"
+            ),
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(serving)})
+        return
+    pinned = ", pinned" if serving.pinned else ""
+    say(f"Generation {serving.number} of {tenant_id} answers{pinned}.")
+
+
+def _row(report: BuildReport) -> tuple[object, ...]:
+    differs = "; ".join(report.differs)
+    return (
+        report.number,
+        f"{report.state} (pinned)" if report.pinned else report.state,
+        f"{report.since:%Y-%m-%d %H:%M}",
+        differs if report.state != "SERVING" else "",
+        f"{report.documents:,} of {report.of_documents:,}",
+        _entries(report),
+        "" if report.per_second is None else f"{report.per_second:,.1f}/s",
+        "" if report.remaining_seconds is None else duration(report.remaining_seconds),
+        _cost(report),
+        _format_checks(report),
+        report.index,
+    )
+
+
+def _entries(report: BuildReport) -> str:
+    if report.of_entries == report.entries:
+        return f"{report.entries:,}"
+    return f"{report.entries:,} of about {report.of_entries:,}"
+
+
+def _format_checks(report: BuildReport) -> str:
+    """Format how many checks of a build passed."""
+    passed = sum(bool(check["passed"]) for check in report.checks)
+    return f"{passed} of {len(report.checks)}" if report.checks else ""
+
+
+def _cost(report: BuildReport) -> str:
+    if report.planned is None or round(report.planned, 8) == round(report.spent, 8):
+        return dollars(report.spent)
+    return f"{dollars(report.spent)} of about {dollars(report.planned)}"
+
+
+def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
+    yield "generation", report.number
+    yield "state", report.state
+    yield "differs from what answers", "; ".join(report.differs) or "in nothing"
+    yield "embedder", report.embedder
+    yield "index", report.index
+    yield "documents", f"{report.documents:,} of {report.of_documents:,}"
+    yield "entries", _entries(report)
+    if report.per_second is not None:
+        yield "documents a second", f"{report.per_second:,.1f}"
+    if report.remaining_seconds is not None:
+        yield "time left", duration(report.remaining_seconds)
+    yield "cost", _cost(report)
+    yield "checks passed", _format_checks(report) or "not judged"
+    dates: tuple[tuple[str, datetime | None], ...] = (
+        ("opened", report.created_at),
+        ("complete", report.completed_at),
+        ("published", report.published_at),
+        ("retired", report.retired_at),
+        ("deleted after", report.removed_after),
+    )
+    for name, at in dates:
+        if at is not None:
+            yield name, f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _remarks(report: BuildReport) -> Iterator[str]:
+    if report.reason:
+        yield f"held: {report.reason}"
+    if report.pinned:
+        at: Any = report.pinned.at
+        yield f"pinned by {report.pinned.by}, {at:%Y-%m-%d %H:%M} UTC: {report.pinned.reason}"
+    if report.behind and report.current and report.state != "BUILDING":
+        yield f"{counted(report.behind, 'document')} behind"
+    if report.waiting:
+        yield f"{counted(report.waiting, 'document')} wait for a provider or a person"
+    if report.not_writable and report.state == "SERVING":
+        yield f"not brought up to date: {report.not_writable}"

@@ -1,101 +1,475 @@
-"""installation: the identity of this installation, and its copies, moves and restores."""
+"""Installation: its identity, copies, moves and restores, and its clock."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from rag_assets.cli.arguments import Json
-
-app = typer.Typer(
-    help="Identity of this installation: moves, copies, restores, and its clock.",
-    no_args_is_help=True,
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
+from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA
+from rag_assets.storage.index.model import Owner
+from rag_assets.storage.installation.home import Home
+from rag_assets.storage.installation.identity import (
+    Difference,
+    clone_installation,
+    find_differences,
+    forget_place,
+    move_installation,
+    present_places,
 )
+from rag_assets.storage.installation.markers import roots
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.mark_keeper import Standing
+    from rag_assets.pipeline.restores import LostChange
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
+
 Yes = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
+_LACKING = {
+    "lake": (
+        "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
+        "the original before the first sync"
+    ),
+    "blobs": "there are no uploaded files: copy those of the original, or upload them again",
+}
+_FINDINGS = {
+    "current": "The catalog has every security change that the stores have kept.",
+    "set back": "The catalog was restored from an earlier dump. It lacks these security changes:",
+    "unknown": "No store has kept the journal of security changes, so it is not known which ones"
+    " this catalog lacks. Compare the lists of tokens, grants and holds with what they should be.",
+}
+
+app = typer.Typer()
 
 
 @app.command("show")
-def show(json: Json = False) -> None:
+@with_reading_session
+def show(
+    session: Session,
+    *,
+    as_json: Json = False,
+) -> bool:
     """Show the identity, the places of all stores, and what differs from the catalog."""
-    from rag_assets.cli.commands import installation
-
-    if not installation.show(as_json=json):
-        raise typer.Exit(1)
+    catalog, settings = session.unverified_catalog, session.settings
+    state = catalog.installation.state()
+    row, recorded = state.row, state.places or present_places(settings)
+    differences = list(find_differences(catalog, settings, state, roots(settings)))
+    if as_json:
+        print_json(
+            {
+                "installation": str(row.id) if row else None,
+                "database": row.database if row else None,
+                "home": {"path": str(settings.home), "installation": Home(settings).installation},
+                "places": recorded,
+                "differences": [
+                    {"part": d.part, "error": d.error.message, "hint": d.error.hint}
+                    for d in differences
+                ],
+            }
+        )
+        return not differences
+    say(f"Installation {row.id if row else 'not created yet: `rag-assets up` creates it'}")
+    say(f"Home folder  {settings.home}")
+    if row is not None:
+        say(f"Catalog      database {row.database}\n")
+    print_table(
+        ["store", "address", "left on"],
+        [(p.kind, p.address, f"{p.left_at:%Y-%m-%d}" if p.left_at else "") for p in recorded],
+    )
+    for difference in differences:
+        warn(difference.error.advice)
+    return not differences
 
 
 @app.command("move")
+@with_reading_session
 def move(
-    yes: Yes = False,
+    session: Session,
+    *,
+    confirmed: Yes = False,
     without_data: Annotated[
         list[str] | None,
-        typer.Option(help="lake or blobs: go on with an empty one; repeat for both."),
+        typer.Option(help="lake or blobs: continue with an empty one; repeat for both."),
     ] = None,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Confirm that the installation is at the present addresses from now on."""
-    from rag_assets.cli.commands import installation
-
-    installation.move(confirmed=yes, without_data=without_data or [], as_json=json)
+    without_data = without_data or []
+    catalog, settings = session.unverified_catalog, session.settings
+    state = catalog.installation.state()
+    differences = list(find_differences(catalog, settings, state, roots(settings)))
+    differences += [] if differences else _cluster_difference(session)
+    for difference in differences:
+        if not difference.can_move:
+            raise difference.error
+    if not differences:
+        say("Everything is where the catalog says: nothing has moved.")
+        return
+    _require_data(session, differences, without_data)
+    if not confirmed:
+        changes = "; ".join(difference.error.message for difference in differences)
+        raise ConfigurationError(
+            f"this would be recorded as a move: {changes}",
+            hint=(
+                "if the original stays in use, run `rag-assets installation clone`; to confirm "
+                "the move: rag-assets installation move --yes"
+            ),
+        )
+    identity = move_installation(catalog, settings)
+    with Session(reconciles=False) as moved:
+        published = _publish_again(moved)
+    if as_json:
+        print_json({"installation": identity.id, "moved": [d.part for d in differences]})
+        return
+    say(f"Installation {identity.id} has moved: {', '.join(d.part for d in differences)}.")
+    if not published:
+        warn("Elasticsearch does not answer: the next sync publishes each tenant's alias")
+    say("Next: rag-assets sync --all --repair")
 
 
 @app.command("move-runs")
-def move_runs(yes: Yes = False, json: Json = False) -> None:
+@with_reading_session
+def move_runs(
+    session: Session,
+    *,
+    confirmed: Yes = False,
+    as_json: Json = False,
+) -> None:
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
-    from rag_assets.cli.commands import installation
-
-    installation.move_runs(confirmed=yes, as_json=json)
+    found = session.stack.former_runs()
+    if found is None:
+        say("Dagster has no runs in the schema public: there is nothing to move.")
+        return
+    place = f"the schema public of the database {found.database}"
+    if found.is_shared:
+        raise ConfigurationError(
+            f"Dagster's tables in {place} contain runs or sensors of other code, so ours "
+            "cannot be moved",
+            hint="our earlier runs remain there; delete them in the Dagster that uses these tables",
+        )
+    if not confirmed:
+        raise ConfigurationError(
+            f"this would move {counted(found.runs, 'run')} from {place} to {DAGSTER_SCHEMA}, and"
+            f" delete the {counted(found.present_runs, 'run')} recorded there",
+            hint="`rag-assets down` stops Dagster's processes first; to confirm: rag-assets"
+            " installation move-runs --yes",
+        )
+    moved = session.stack.move_runs()
+    if as_json:
+        print_json(moved)
+        return
+    say(f"{counted(moved.runs if moved else 0, 'run')} moved from {place} to {DAGSTER_SCHEMA}.")
 
 
 @app.command("clone")
+@with_reading_session
 def clone(
-    yes: Yes = False,
-    snapshot: Annotated[
+    session: Session,
+    *,
+    confirmed: Yes = False,
+    is_snapshot: Annotated[
         bool, typer.Option("--snapshot", help="The catalog is a snapshot of its whole server.")
     ] = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Make an installation of its own of a copied catalog or home folder."""
-    from rag_assets.cli.commands import installation
-
-    installation.clone(confirmed=yes, is_snapshot=snapshot, as_json=json)
+    """Give a copied catalog or home folder an identity of its own."""
+    catalog, settings = session.unverified_catalog, session.settings
+    row = catalog.installation.read()
+    if not confirmed:
+        raise ConfigurationError(
+            "the clone would get its own id and new indexes; its service tokens and panel "
+            "sessions would end",
+            hint=(
+                "if the original no longer exists, run `rag-assets installation move`; to "
+                "confirm: rag-assets installation clone --yes"
+            ),
+        )
+    lacking = [root.kind for root in roots(settings) if not root.has_data()]
+    # The embedded server's folder was copied together with the home folder.
+    has_index = settings.has_own_elasticsearch
+    identity = clone_installation(
+        catalog, settings, keeps_builds=has_index, is_snapshot=is_snapshot
+    )
+    if row is not None and has_index:
+        session.store.indexes.take_over(row.id)
+    if row is not None and settings.vectors_url is None and session.store.vectors is not None:
+        session.store.vectors.take_over(row.id)
+    if as_json:
+        print_json({"installation": identity.id, "original": row.id if row else None})
+        return
+    say(f"This is installation {identity.id} now, {_original(row.id if row else None)}.")
+    for kind in lacking:
+        warn(_LACKING[kind])
+    say("Next: rag-assets sync --all")
 
 
 @app.command("accept-restore")
-def accept_restore(
-    yes: Yes = False,
+@with_reading_session
+def accept(
+    session: Session,
+    *,
+    confirmed: Yes = False,
     keep: Annotated[
         bool,
-        typer.Option(
-            "--keep", help="Do not make revocations, purges and holds again that were lost."
-        ),
+        typer.Option("--keep", help="Do not repeat lost revocations, purges and holds."),
     ] = False,
-    json: Json = False,
-) -> None:
-    """Show what a restored catalog lacks of tokens, grants, holds and purges, and accept it."""
-    from rag_assets.cli.commands import restores
+    as_json: Json = False,
+) -> bool:
+    """Show which tokens, grants, holds and purges a restored catalog lacks, and accept it."""
+    from rag_assets.pipeline.restores import accept_restore, lost_changes
 
-    if not restores.accept(confirmed=yes, keep=keep, as_json=json):
-        raise typer.Exit(1)
+    found = session.keeper.security()
+    lost = lost_changes(session.catalog, found, by=operator())
+    is_pending = found.standing != "current"
+    tenants = _tenants_set_back(session)
+    if as_json:
+        _print_as_json(found.standing, lost, tenants, keep=keep, accepted=confirmed and is_pending)
+    else:
+        _print_findings(found.standing, lost, tenants, keep=keep)
+    if is_pending and confirmed:
+        accept_restore(session.catalog, session.keeper, [] if keep else lost, found)
+        if not as_json:
+            say(
+                "The catalog is accepted: tokens and grants count again, panel sessions have ended."
+            )
+    elif is_pending and not as_json:
+        raise ConfigurationError(
+            "until this catalog is accepted, no token is accepted and nothing is deleted",
+            hint=(
+                "to accept it and repeat these changes: rag-assets installation accept-restore "
+                "--yes; to accept it without them, add --keep"
+            ),
+        )
+    return confirmed or not is_pending
 
 
 @app.command("forget")
+@with_reading_session
 def forget(
+    session: Session,
     kind: Annotated[str, typer.Argument(help="lake, blobs, index, vectors or cluster.")],
     address: Annotated[str, typer.Argument(help="As `installation show` prints it.")],
-    yes: Yes = False,
-    json: Json = False,
+    *,
+    confirmed: Yes = False,
+    as_json: Json = False,
 ) -> None:
     """Forget a former place whose data were destroyed, so that receipts do not name it."""
-    from rag_assets.cli.commands import installation
-
-    installation.forget(kind, address, confirmed=yes, as_json=json)
+    if kind not in get_args(PlaceKind):
+        raise ConfigurationError(
+            f"{kind!r} is not a kind of store",
+            hint=f"choose one of {', '.join(get_args(PlaceKind))}",
+        )
+    if not confirmed:
+        raise ConfigurationError(
+            f"receipts would no longer name the {kind} at {address}",
+            hint="destroy the data there first; to confirm: rag-assets installation forget"
+            f" {kind} {address} --yes",
+        )
+    place = Place(cast("PlaceKind", kind), address)
+    if not forget_place(session.catalog, session.settings, place):
+        raise ConfigurationError(
+            f"there is no former {kind} at {address}",
+            hint="`rag-assets installation show` lists them",
+        )
+    if as_json:
+        print_json({"forgotten": place})
+        return
+    say(f"The {kind} at {address} is forgotten.")
 
 
 @app.command("accept-clock")
-def accept_clock(yes: Yes = False, json: Json = False) -> None:
+@with_reading_session
+def accept_clock(
+    session: Session,
+    *,
+    confirmed: Yes = False,
+    as_json: Json = False,
+) -> bool:
     """Confirm that the present time is right, so that deletions by age go on."""
-    from rag_assets.cli.commands import installation
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import (
+        ACCEPT,
+        ClockDoubt,
+        accept_time,
+        shown,
+        time_for_deletion,
+    )
 
-    if not installation.accept_clock(confirmed=yes, as_json=json):
-        raise typer.Exit(1)
+    catalog, clock = session.catalog, Clock()
+    trusted = catalog.clock.read()
+    doubt = time_for_deletion(catalog, clock)
+    if not isinstance(doubt, ClockDoubt):
+        if as_json:
+            print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
+        else:
+            say(f"The clock is trusted, there is nothing to accept: it is {shown(doubt)}.")
+        return True
+    if doubt.kind == "skewed":
+        raise doubt.error()
+    consequences = [_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()]
+    if confirmed:
+        accept_time(catalog, clock, by=operator())
+    if as_json:
+        print_json(
+            {
+                "now": doubt.now,
+                "trusted": trusted.at,
+                "accepted": confirmed,
+                "doubt": doubt.kind,
+                "tenants": consequences,
+            }
+        )
+        return confirmed
+    say(f"This machine's clock  {shown(doubt.now)}")
+    say(f"Postgres's clock      {shown(trusted.server_at)}")
+    say(f"Last trusted time     {shown(trusted.at)}\n")
+    print_table(
+        ["tenant", "documents due", "deleted by the next run", "rows with later times"],
+        [tuple(counts.values()) for counts in consequences],
+    )
+    if confirmed:
+        say("\nThe present time is trusted from now on.")
+    else:
+        say(f"\nNothing was accepted. If the present time is right: {ACCEPT} --yes")
+    return confirmed
+
+
+def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
+    """Return the effect of a time on a tenant: number of documents due, and rows with later times.
+
+    Due documents count as unconfirmed unless another guard holds them back.
+    """
+    from rag_assets.pipeline.retention import cutoffs_of, held_prunes
+    from rag_assets.tenants.model import Tenant
+
+    tenant = Tenant.from_config(record.config)
+    cutoffs = cutoffs_of(tenant, now)
+    due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
+    held = () if due is None else held_prunes(due, tenant.prune_share)
+    count = 0 if due is None else len(due.documents)
+    return {
+        "tenant": record.id,
+        "due": count,
+        "unconfirmed": count - sum(source.due for source in held),
+        "later_times": catalog.clock.future_count(record.id, now),
+    }
+
+
+def _original(original: object) -> str:
+    return "with a new catalog" if original is None else f"a clone of {original}"
+
+
+def _cluster_difference(session: Session) -> list[Difference]:
+    """Return a difference if Elasticsearch is not the recorded cluster."""
+    from rag_assets.common.errors import PlaceChanged
+
+    try:
+        _ = session.store
+    except PlaceChanged as error:
+        return [Difference("cluster", error)]
+    except (ConfigurationError, ServiceUnavailable):
+        return []
+    return []
+
+
+def _require_data(
+    session: Session, differences: Sequence[Difference], without_data: Collection[str]
+) -> None:
+    """Require that a new address of the lake or the blobs holds the data of the former address."""
+    changed = {difference.part for difference in differences}
+    lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
+    lost["blobs"] = session.unverified_catalog.uploads.has_any()
+    for root in roots(session.settings):
+        needs_data = root.kind in changed and root.kind not in without_data and lost[root.kind]
+        if needs_data and not root.has_data():
+            raise ConfigurationError(
+                f"the {root.kind} at {root.url} is empty",
+                hint=(
+                    f"copy the data of the former {root.kind} there first; or, to continue "
+                    "without them: rag-assets installation move --yes --without-data "
+                    f"{root.kind}"
+                ),
+            )
+
+
+def _publish_again(session: Session) -> bool:
+    """Publish each tenant's serving build under the present prefix; False without Elasticsearch."""
+    with suppress(ServiceUnavailable):
+        names = session.store.indexes.names()
+        for record in session.catalog.tenants.all():
+            serving = session.catalog.generations.serving(record.id)
+            if serving is not None and serving.index_name in names:
+                owner = Owner(record.id, record.incarnation, serving.number)
+                session.store.indexes.publish(serving.index_name, owner)
+        return True
+    return False
+
+
+def _tenants_set_back(session: Session) -> dict[str, int]:
+    """Return tenants with changes that the catalog lacks, each with its count of unknown files."""
+    from rag_assets.pipeline.blobs import nobodys_blobs
+    from rag_assets.storage.blobs.store import open_blobs
+
+    catalog, blobs = session.catalog, open_blobs(session.settings)
+    records = [record for record in catalog.tenants.all() if record.state != "REMOVING"]
+    found = [r.ref for r in records if session.keeper.standing(r.ref) != "current"]
+    files = {ref.id: len(nobodys_blobs(catalog, blobs, ref)) for ref in found}
+    for ref in session.keeper.unknown_tenants():
+        files[ref.id] = sum(1 for _ in blobs.tenant(ref.id, ref.incarnation).all())
+    return files
+
+
+def _print_findings(
+    standing: Standing, lost: list[LostChange], tenants: dict[str, int], *, keep: bool
+) -> None:
+    say(_FINDINGS[standing])
+    for one in lost:
+        remedy = "" if one.remake is None or keep else "; this change is repeated"
+        say(f"  {one.sentence}{remedy}")
+    if not tenants:
+        return
+    say("\nNo documents of these tenants are deleted until their catalog is accepted as well:")
+    for tenant_id, files in tenants.items():
+        unknown = counted(files, "uploaded file")
+        say(f"  {tenant_id}: {unknown} that this catalog does not know")
+    say(
+        "rag-assets sync TENANT --accept-catalog accepts it, and deletes the files that it "
+        "does not know"
+    )
+
+
+def _print_as_json(
+    standing: Standing,
+    lost: list[LostChange],
+    tenants: dict[str, int],
+    *,
+    keep: bool,
+    accepted: bool,
+) -> None:
+    print_json(
+        {
+            "standing": standing,
+            "accepted": accepted,
+            "lost": [
+                {
+                    "kind": one.change.kind,
+                    "tenant": one.change.tenant,
+                    "at": one.change.at,
+                    "what": one.sentence,
+                    "made_again": accepted and not keep and one.remake is not None,
+                }
+                for one in lost
+            ],
+            "tenants": [{"tenant": id_, "unknown_files": files} for id_, files in tenants.items()],
+        }
+    )

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
+from rag_assets.privacy.masker import masker_of
+from rag_assets.quality.beir import write_beir
+from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements
+from rag_assets.quality.judgements import JudgedQuestion
+from rag_assets.quality.store import documents_of, store_questions, stored_questions
+from rag_assets.quality.yaml_files import as_mapping, as_yaml
 
-app = typer.Typer(
-    help="Judged questions, which measure the quality of a tenant's searches.", no_args_is_help=True
-)
+_SHOWN = 5
+
+app = typer.Typer()
 
 
 @app.command("import")
-def import_(
-    tenant: TenantArgument,
+@with_session
+def import_files(
+    session: Session,
+    tenant_id: TenantArgument,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -24,23 +38,51 @@ def import_(
             help="YAML files, folders of them, or BEIR folders (queries.jsonl and qrels).",
         ),
     ],
+    *,
     split: Annotated[
         str | None, typer.Option(help="Part of a BEIR folder's qrels; by default test.")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Remove all other judged questions.")
     ] = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Add judged questions, or replace those of the same id; all of them or none."""
-    from rag_assets.cli.commands import judgements
-
-    judgements.import_files(tenant, paths, split=split, replace=replace, as_json=json)
+    """Import judged questions, all or none; a question with an existing id is replaced."""
+    ref = session.catalog.tenants.get(tenant_id).ref
+    read = read_judgements(
+        paths,
+        stored_questions(session.catalog, tenant_id),
+        split=split,
+        is_refused=masker_of(session.settings.local).holds_credential,
+    )
+    removed = store_questions(
+        session.catalog, ref, read.questions, others="replace judged" if replace else "keep"
+    )
+    unknown = _unknown(session, tenant_id, read)
+    judgements = sum(len(question.relevant) for question in read.questions)
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "questions": len(read.questions),
+                "judgements": judgements,
+                "removed": removed,
+                "unknown_documents": unknown,
+            }
+        )
+        return
+    gone = f"; {removed:,} others removed" if removed else ""
+    say(
+        f"{tenant_id}: {counted(len(read.questions), 'question')} with"
+        f" {counted(judgements, 'judgement')} stored{gone}"
+    )
 
 
 @app.command("export")
+@with_reading_session
 def export(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     path: Annotated[
         Path | None,
         typer.Argument(
@@ -48,31 +90,126 @@ def export(
             help="A YAML file, or a BEIR folder to make; by default YAML on standard output.",
         ),
     ] = None,
-    json: Json = False,
+    *,
+    as_json: Json = False,
 ) -> None:
-    """Write a tenant's judged questions as they can be imported."""
-    from rag_assets.cli.commands import judgements
-
-    judgements.export(tenant, path, as_json=json)
+    """Write a tenant's judged questions in a format that can be imported."""
+    session.catalog.tenants.get(tenant_id)
+    questions = stored_questions(session.catalog, tenant_id)
+    if path is None:
+        if as_json:
+            print_json({"questions": [as_mapping(question) for question in questions]})
+        else:
+            # The text is printed unchanged, except to a terminal, which would obey control
+            # characters in it.
+            text = as_yaml(questions)
+            (say if sys.stdout.isatty() else sys.stdout.write)(text)
+        return
+    try:
+        quotes = _write(path, questions)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path.name} cannot be written: {error.strerror or type(error).__name__}",
+            hint="choose a different path",
+        ) from None
+    if quotes:
+        warn(f"{counted(quotes, 'quote')} left out: qrels judge documents, not passages")
+    if as_json:
+        print_json({"tenant": tenant_id, "questions": len(questions), "path": path})
+        return
+    say(f"{counted(len(questions), 'question')} of {tenant_id} written to {path}")
 
 
 @app.command("list")
-def list_(tenant: TenantArgument, json: Json = False) -> None:
-    """List a tenant's judged questions, and documents of theirs that are gone."""
-    from rag_assets.cli.commands import judgements
-
-    judgements.list_questions(tenant, as_json=json)
+@with_reading_session
+def list_questions(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List a tenant's judged questions, and judged documents that no longer exist."""
+    session.catalog.tenants.get(tenant_id)
+    questions = stored_questions(session.catalog, tenant_id)
+    present = documents_of(session.catalog, tenant_id, questions)
+    gone = {
+        question.id: sorted({one.path for one in question.relevant} - present.keys())
+        for question in questions
+    }
+    if as_json:
+        rows = [
+            {
+                "id": question.id,
+                "kind": question.kind,
+                "question": question.question,
+                "synthetic": question.synthetic,
+                "judgements": len(question.relevant),
+                "gone": gone[question.id],
+            }
+            for question in questions
+        ]
+        print_json({"questions": rows})
+        return
+    print_table(
+        ["id", "kind", "question", "judgements", "documents gone"],
+        [
+            (
+                question.id,
+                "synthetic" if question.synthetic else question.kind,
+                question.question,
+                len(question.relevant),
+                ", ".join(gone[question.id]),
+            )
+            for question in questions
+        ],
+    )
 
 
 @app.command("propose")
+@with_session
 def propose(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     count: Annotated[
-        int, typer.Option(min=0, max=10_000, help="Questions at most; 0 removes them.")
+        int, typer.Option(min=0, max=10_000, help="Maximum number of questions; 0 removes them.")
     ] = 50,
-    json: Json = False,
+    *,
+    as_json: Json = False,
 ) -> None:
-    """Make synthetic questions from headings in place of former ones; they decide nothing."""
-    from rag_assets.cli.commands import judgements
+    """Replace the synthetic questions with new ones, made from headings; they decide nothing."""
+    from rag_assets.quality.proposals import proposed
 
-    judgements.propose(tenant, count, as_json=json)
+    ctx = session.reader(tenant_id)
+    questions = proposed(ctx, count)
+    store_questions(ctx.catalog, ctx.ref, questions, others="replace synthetic")
+    if as_json:
+        print_json(
+            {"tenant": tenant_id, "questions": [as_mapping(question) for question in questions]}
+        )
+        return
+    say(
+        f"{tenant_id}: {counted(len(questions), 'synthetic question')} created from "
+        "headings; `eval` reports them separately, and they hold back no build"
+    )
+
+
+def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
+    """Write a file or a folder, and return how many quotes were left out."""
+    if path.suffix not in SUFFIXES:
+        return write_beir(path, questions)
+    path.write_text(as_yaml(questions), encoding="utf-8")
+    return 0
+
+
+def _unknown(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
+    """Warn about paths that match no document of the tenant; the documents may be synced later."""
+    present = documents_of(session.catalog, tenant_id, read.questions)
+    paths = {one.path for question in read.questions for one in question.relevant}
+    unknown = sorted(paths - present.keys())
+    places = [str(read.places[path]) for path in unknown if path in read.places]
+    if unknown:
+        rest = "; …" if len(places) > _SHOWN else ""
+        where = f" ({'; '.join(places[:_SHOWN])}{rest})" if places else ""
+        named = counted(len(unknown), "path names no document", "paths name no documents")
+        warn(f"{named} of {tenant_id} now{where}: what they answer is not measured")
+    return unknown

@@ -1,16 +1,30 @@
-"""Keys of tenants at model providers."""
+"""Keys of tenants and organizations at model providers."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import asyncio
+import getpass
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from rag_assets.cli.arguments import Json, ProviderArgument
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
 
-app = typer.Typer(
-    help="Keys of tenants and organizations at model providers.", no_args_is_help=True
-)
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from rag_assets.billing.key_entries import KeyEntry
+    from rag_assets.billing.key_ring import KeyRing
+    from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.tenants.organizations import Organization
 
 OwnerArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
@@ -21,67 +35,236 @@ OrganizationOption: TypeAlias = Annotated[
         "--organization", help="The id is an organization's, whose tenants all use its keys."
     ),
 ]
+_LONGEST_INPUT = 65_536
+
+app = typer.Typer()
 
 
 @app.command("set", context_settings={"allow_extra_args": True})
-def set_(
+@with_session
+def set_key(
+    session: Session,
     context: typer.Context,
-    tenant: OwnerArgument,
+    owner_id: OwnerArgument,
     provider: ProviderArgument,
+    *,
     organization: OrganizationOption = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Store a key, encrypted; it is read from a prompt or from standard input."""
-    from rag_assets.cli.commands import keys
-
-    keys.require_no_argument(context.args)
-    keys.set_key(tenant, provider, organization=organization, as_json=json)
+    if context.args:
+        raise ConfigurationError(
+            "a key must not be an argument: other users can see it, and the shell keeps it",
+            hint="type it at the prompt or pipe it in; if this was a key, replace it",
+        )
+    _require_provider(provider)
+    owner, kind = _owner(session, owner_id, organization=organization)
+    _ring(session).set(owner, provider, _read_key(f"Key of {owner_id} for {provider}: "))
+    waiting = _request_retry(session, owner)
+    if as_json:
+        shown = {kind: owner_id, "provider": provider, "set": True, "waiting": waiting}
+        print_json(shown)
+        return
+    say(f"{kind.capitalize()} {owner_id} has a key for {provider}.")
+    if waiting:
+        command = "rag-assets sync" if organization else f"rag-assets sync {owner_id}"
+        say(f"{counted(waiting, 'document')} will be retried by: {command}")
 
 
 @app.command("list")
-def list_(
-    tenant: Annotated[
+@with_reading_session
+def list_keys(
+    session: Session,
+    owner_id: Annotated[
         str | None,
         typer.Argument(metavar="[TENANT]", help="Id of the tenant, or of the organization."),
     ] = None,
+    *,
     organization: OrganizationOption = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """List keys with their last four characters, last use and its outcome."""
-    from rag_assets.cli.commands import keys
-
-    keys.list_keys(tenant, organization=organization, as_json=json)
+    entries: list[KeyEntry]
+    if organization:
+        entries = _ring(session).entries_of_organization(_organization(session, owner_id).id)
+    else:
+        if owner_id is not None:
+            session.catalog.tenants.get(owner_id)
+        entries = [*_ring(session).entries(owner_id), *_missing(session, owner_id)]
+    if as_json:
+        print_json({"keys": entries})
+        return
+    print_table(
+        ["tenant", "provider", "key", "state", "set", "last used", "worked"],
+        [_row(entry) for entry in entries],
+    )
+    if not entries:
+        say("\nSet one with: rag-assets keys set TENANT PROVIDER")
 
 
 @app.command("remove")
-def remove(
-    tenant: OwnerArgument,
+@with_session
+def remove_key(
+    session: Session,
+    owner_id: OwnerArgument,
     provider: ProviderArgument,
+    *,
     organization: OrganizationOption = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Delete a key."""
-    from rag_assets.cli.commands import keys
-
-    keys.remove_key(tenant, provider, organization=organization, as_json=json)
+    _require_provider(provider)
+    owner, kind = _owner(session, owner_id, organization=organization)
+    if not _ring(session).remove(owner, provider):
+        option = " --organization" if organization else ""
+        raise ConfigurationError(
+            f"{kind} {owner_id!r} has no stored key for {provider}",
+            hint=f"run `rag-assets keys list {owner_id}{option}` to see its keys",
+        )
+    if as_json:
+        print_json({kind: owner_id, "provider": provider, "removed": True})
+        return
+    say(f"{kind.capitalize()} {owner_id} no longer has a stored key for {provider}.")
 
 
 @app.command("test")
-def try_(
-    tenant: OwnerArgument,
+@with_session
+def try_key(
+    session: Session,
+    owner_id: OwnerArgument,
     provider: ProviderArgument,
+    *,
     organization: OrganizationOption = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Make one small call with the key that is used, which costs next to nothing."""
-    from rag_assets.cli.commands import keys
+    from rag_assets.billing.key_tests import KeyTests
 
-    keys.test_key(tenant, provider, organization=organization, as_json=json)
+    _require_provider(provider)
+    owner, kind = _owner(session, owner_id, organization=organization)
+    done = asyncio.run(KeyTests(session.catalog, session.settings).test(owner, provider))
+    if as_json:
+        print_json({kind: owner_id, "provider": provider, **asdict(done)})
+        return
+    if done.worked:
+        say(f"The key of {kind} {owner_id} for {provider} works ({done.latency_ms:,} ms).")
+        return
+    raise ConfigurationError(
+        f"the key of {kind} {owner_id!r} for {provider} does not work: {done.reason}",
+        hint="check the key at the provider, or set a different key",
+    )
 
 
 @app.command("rotate")
-def rotate(json: Json = False) -> None:
+@with_session
+def rotate(
+    session: Session,
+    *,
+    as_json: Json = False,
+) -> None:
     """Encrypt all stored keys with a new master key."""
-    from rag_assets.cli.commands import keys
+    from rag_assets.runtime.elasticsearch_access import seal_secret, sealed_secrets
 
-    keys.rotate(as_json=json)
+    secrets = sealed_secrets(session.settings)
+
+    def report(count: int) -> None:
+        sealed = {name: seal_secret(session.settings, secret) for name, secret in secrets.items()}
+        if as_json:
+            print_json({"rotated": count} | ({"sealed": sealed} if sealed else {}))
+            return
+        say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
+        for name, text in sealed.items():
+            place = f"the file that {name} names" if name.endswith("_FILE") else name
+            say(f"\nReplace the content of {place}, which the new master key cannot decrypt, with:")
+            say(text)
+
+    _ring(session).rotate(report)
+
+
+def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
+    """Return the owner of a key, and the word for its kind."""
+    from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+
+    if organization:
+        return OrganizationRef(_organization(session, owner_id).id), "organization"
+    return session.catalog.tenants.get(owner_id).ref, "tenant"
+
+
+def _organization(session: Session, organization_id: str | None) -> Organization:
+    if organization_id is None:
+        raise ConfigurationError(
+            "the id of the organization is missing",
+            hint="add its id before the option --organization",
+        )
+    found = session.catalog.organizations.find(organization_id)
+    if found is None:
+        raise ConfigurationError(
+            f"there is no organization {organization_id!r}",
+            hint=(
+                "see the ids with `rag-assets organizations list`, or create it with "
+                "`rag-assets organizations put`"
+            ),
+        )
+    return found
+
+
+def _request_retry(session: Session, owner: KeyOwner) -> int:
+    """Request a retry of the documents that waited for an owner's key, and return their number."""
+    from rag_assets.storage.catalog.database import TenantRef
+
+    if isinstance(owner, TenantRef):
+        return session.catalog.quarantine.retry_transient_failures(owner)
+    records = session.catalog.tenants.list_of_organization(owner.id)
+    return sum(
+        session.catalog.quarantine.retry_transient_failures(record.ref)
+        for record in records
+        if record.state != "REMOVING"
+    )
+
+
+def _ring(session: Session) -> KeyRing:
+    from rag_assets.billing.key_ring import KeyRing
+
+    return KeyRing(session.catalog, session.settings)
+
+
+def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
+    """Yield the missing keys of tenants with an embedder that needs a key."""
+    from rag_assets.billing.key_entries import KeyEntry
+
+    for record in session.catalog.tenants.all():
+        if record.state == "ACTIVE" and tenant_id in {None, record.id}:
+            choice = session.embedders.choice(record)
+            if choice.key == "missing":
+                yield KeyEntry(record.id, choice.embedder.provider, "", "missing")
+
+
+def _require_provider(name: str) -> None:
+    """Reject an unknown name without repeating it, since it may be a misplaced key."""
+    from rag_assets.billing.key_ring import PURPOSES
+
+    if name not in PURPOSES:
+        raise ConfigurationError(
+            "no provider with this name uses keys",
+            hint=f"choose one of: {', '.join(PURPOSES)}",
+        )
+
+
+def _read_key(prompt: str) -> SecretStr:
+    """Read a key from a hidden prompt or from standard input."""
+    from pydantic import SecretStr
+
+    if sys.stdin.isatty():
+        return SecretStr(getpass.getpass(prompt).strip())
+    return SecretStr(sys.stdin.read(_LONGEST_INPUT).strip())
+
+
+def _row(entry: KeyEntry) -> tuple[object, ...]:
+    worked = {None: "", True: "yes", False: "no"}[entry.worked]
+    times = (_time(entry.set_at), _time(entry.last_used_at))
+    owner = entry.tenant or f"organization {entry.organization}"
+    return (owner, entry.provider, entry.shown, entry.state, *times, worked)
+
+
+def _time(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"

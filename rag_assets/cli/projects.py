@@ -1,44 +1,60 @@
-"""Projects of organizations; each is a tenant that applications create."""
+"""Projects and organizations: tenants that applications create, and their shared settings."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from rag_assets.cli.arguments import Json
+from rag_assets.cli.arguments import Json, OrganizationArgument, ProjectArgument
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError
 
-app = typer.Typer(
-    help="Projects of organizations: tenants that applications create.", no_args_is_help=True
-)
+if TYPE_CHECKING:
+    from rag_assets.pipeline.projects import Projects
+    from rag_assets.storage.catalog.tenants.organizations import Organization
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
+    from rag_assets.tenants.projects import Project, ProjectSettings
 
-OrganizationArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ORGANIZATION", help="Id of the organization.")
-]
-ProjectArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="PROJECT", help="Id of the project, the application's.")
-]
 ProfileOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Profile of the project's tenant; by default that of projects over the API."),
 ]
 
+app = typer.Typer()
+organizations_app = typer.Typer()
+
 
 @app.command("list")
-def list_(
+@with_reading_session
+def list_projects(
+    session: Session,
     organization: Annotated[
         str | None, typer.Argument(metavar="[ORGANIZATION]", help="Id of the organization.")
     ] = None,
-    json: Json = False,
+    *,
+    as_json: Json = False,
 ) -> None:
     """List the projects with their tenants and settings."""
-    from rag_assets.cli.commands import projects
-
-    projects.list_projects(organization, as_json=json)
+    table = session.catalog.projects
+    records = table.all() if organization is None else table.list_of_organization(organization)
+    rows = [_describe_project(session, record) for record in records]
+    if as_json:
+        print_json({"projects": rows})
+        return
+    names = ("organization", "project", "tenant", "state", "origin", "name", "embedder", "key")
+    print_table(list(names), [tuple(row[name] or "" for name in names) for row in rows])
+    if not rows:
+        say("\nCreate one with: rag-assets projects put ORGANIZATION PROJECT")
 
 
 @app.command("put")
-def put(
+@with_session
+def put_project(
+    session: Session,
     organization: OrganizationArgument,
     project: ProjectArgument,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
@@ -64,16 +80,17 @@ def put(
     per_month: Annotated[
         float | None, typer.Option(help="Spending cap of a month, in dollars.")
     ] = None,
+    *,
     anew: Annotated[
         bool,
-        typer.Option(help="Begin again with `projects` of tenants.yaml; caps and chat model stay."),
+        typer.Option(
+            help="Reset all settings but caps and chat model to `projects` of tenants.yaml."
+        ),
     ] = False,
     profile: ProfileOption = None,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
-    """Make a project, or change what is given of its settings."""
-    from rag_assets.cli.commands import projects
-
+    """Create a project, or change the given settings."""
     caps = {"per_day": per_day, "per_month": per_month}
     given = {
         "name": name,
@@ -84,18 +101,186 @@ def put(
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
     settings = {name: value for name, value in given.items() if value is not None}
-    projects.put_project(profile, organization, project, settings, anew=anew, as_json=json)
+    named = _project(profile, organization, project)
+    _require_made_here(named.profile)
+    done = _projects(session).put(named, _settings(settings), anew=anew)
+    shown = {
+        **_describe_project(session, done.record),
+        "created": done.created,
+        "changed": done.changed,
+    }
+    if as_json:
+        print_json(shown)
+        return
+    what = "made" if done.created else "changed" if done.changed else "as it was"
+    say(f"Project {project} of {organization} is {what}: tenant {done.record.id}.")
+    if shown["key"] == "missing":
+        say(f"It has no key: rag-assets keys set {done.record.id} {shown['embedder_provider']}")
 
 
 @app.command("remove")
-def remove(
+@with_session
+def remove_project(
+    session: Session,
     organization: OrganizationArgument,
     project: ProjectArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
+    *,
+    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
     profile: ProfileOption = None,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Delete a project's tenant and everything indexed for it."""
-    from rag_assets.cli.commands import projects
+    from rag_assets.cli import tenants
 
-    projects.remove_project(profile, organization, project, confirmed=yes, as_json=json)
+    record = _projects(session).get(_project(profile, organization, project))
+    tenants.remove(record.id, confirmed=confirmed, as_json=as_json)
+
+
+@organizations_app.command("list")
+@with_reading_session
+def list_organizations(
+    session: Session,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List the organizations with their settings."""
+    counts = Counter(record.organization for record in session.catalog.projects.all())
+    found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
+    if as_json:
+        shown = [{**_fields(each), "projects": count} for each, count in found]
+        print_json({"organizations": shown})
+        return
+    print_table(
+        ["organization", "guidelines", "chat model", "projects", "changed"],
+        [(*_row(each)[:3], count, _row(each)[3]) for each, count in found],
+    )
+
+
+@organizations_app.command("put")
+@with_session
+def put_organization(
+    session: Session,
+    organization_id: Annotated[
+        str, typer.Argument(metavar="ORGANIZATION", help="Id of the organization.")
+    ],
+    *,
+    guidelines: Annotated[
+        bool | None,
+        typer.Option(
+            "--guidelines/--no-guidelines",
+            help="Whether documents are embedded and searched for its guidelines.",
+        ),
+    ] = None,
+    chat_model: Annotated[
+        str | None,
+        typer.Option(help="Chat model of its projects that have none of their own; '' for none."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Create an organization, or change the given settings."""
+    from rag_assets.storage.catalog.tenants.organizations import UNCHANGED
+
+    organization = _projects(session).put_organization(
+        organization_id,
+        has_opted_in=UNCHANGED if guidelines is None else guidelines,
+        chat_model=UNCHANGED if chat_model is None else chat_model or None,
+    )
+    if as_json:
+        print_json(_fields(organization))
+        return
+    _, switched, model, _ = _row(organization)
+    say(f"Organization {organization_id}: guidelines {switched}, chat model {model or 'none'}.")
+
+
+def _projects(session: Session) -> Projects:
+    from rag_assets.pipeline.projects import Projects
+
+    return Projects(session.catalog, session.settings)
+
+
+def _project(profile: str | None, organization: str, project: str) -> Project:
+    from rag_assets.tenants.profiles import profile_of
+    from rag_assets.tenants.projects import Project
+
+    profile = profile or _profile_over_api()
+    if not profile_of(profile).requires_project:
+        raise ConfigurationError(
+            f"tenants of the profile {profile!r} are not projects",
+            hint="add the tenant with `rag-assets tenants add`",
+        )
+    return Project(profile, organization, project)
+
+
+def _profile_over_api() -> str:
+    """Return the first profile whose projects are created by applications over the API."""
+    from rag_assets.plugins.registry import installed_systems
+
+    for name, profile in installed_systems().profiles.items():
+        if profile.projects_over_api:
+            return name
+    raise ConfigurationError(
+        "no installed system has projects that applications create over the API",
+        hint="choose a profile with --profile",
+    )
+
+
+def _require_made_here(profile: str) -> None:
+    from rag_assets.tenants.profiles import profile_of
+
+    if not profile_of(profile).projects_over_api:
+        raise ConfigurationError(
+            f"projects of the profile {profile!r} cannot be created with this command",
+            hint="add the tenant with `rag-assets tenants add`, or in tenants.yaml",
+        )
+
+
+def _settings(given: Mapping[str, Any]) -> ProjectSettings:
+    from pydantic import ValidationError
+
+    from rag_assets.tenants.problems import problem_of
+    from rag_assets.tenants.projects import ProjectSettings
+
+    try:
+        return ProjectSettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ConfigurationError(
+            problem_of(first), hint="see `rag-assets projects put --help`"
+        ) from None
+
+
+def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
+    from rag_assets.models.factory import embedder_id_of
+    from rag_assets.tenants.model import Tenant
+    from rag_assets.tenants.projects import shown_settings
+
+    choice = session.embedders.choice(record)
+    return {
+        "organization": record.organization,
+        "project": record.project,
+        "tenant": record.id,
+        "state": record.state,
+        "origin": record.origin,
+        **shown_settings(Tenant.from_config(record.config)),
+        "embedder": embedder_id_of(choice.embedder),
+        "embedder_provider": choice.embedder.provider,
+        "key": choice.key,
+    }
+
+
+def _fields(organization: Organization) -> dict[str, Any]:
+    return {
+        "id": organization.id,
+        "rag_guidelines": organization.has_opted_in,
+        "chat_model": organization.chat_model,
+        "updated_at": organization.updated_at,
+    }
+
+
+def _row(organization: Organization) -> tuple[str, str, str, str]:
+    return (
+        organization.id,
+        "on" if organization.has_opted_in else "off",
+        organization.chat_model or "",
+        f"{organization.updated_at:%Y-%m-%d %H:%M} UTC",
+    )

@@ -1,19 +1,42 @@
-"""Commands that delete for good, and that show past deletions."""
+"""Permanent deletion: prune, purge and compact, legal holds, and proofs for auditors."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, progress, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
+
+_LOCK_SECONDS = 60.0
+Source = Annotated[str | None, typer.Option("--source", help="All documents of one source.")]
+Document = Annotated[str | None, typer.Option("--document", help="One document, by its id.")]
+Reason = Annotated[str, typer.Option("--reason", help="Reason; it is stored.")]
 
 app = typer.Typer()
+holds_app = typer.Typer()
+audit_app = typer.Typer()
 
 
 @app.command()
+@with_session
 def prune(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
     confirm: Annotated[
         bool,
         typer.Option(
@@ -21,56 +44,396 @@ def prune(
             help="Prune a source even if most of it is due; not while the clock is doubted.",
         ),
     ] = False,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Delete documents that are past the tenant's retention, from every store."""
-    from rag_assets.cli.commands.retention import prune as run
+    from rag_assets.pipeline.retention import prune as prune_tenant
+    from rag_assets.pipeline.upkeep import expunge_pruned
 
-    run(tenant, confirm=confirm, as_json=json)
+    session.active(tenant_id)
+    with session.writer(tenant_id, "pruning") as ctx:
+        report = prune_tenant(ctx, by=operator(), confirm=confirm)
+    expunge_pruned(ctx.catalog, ctx.store, ctx.ref, progress)
+    if confirm and report.doubt is not None:
+        raise report.doubt.error()
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "documents": report.documents,
+                "entries": report.entries,
+                "events": report.events,
+                "held": report.held,
+                "warnings": report.warnings(tenant_id),
+                "receipts": [_as_json(receipt) for receipt in report.receipts],
+            }
+        )
+        return
+    for warning in report.warnings(tenant_id):
+        warn(warning)
+    documents, entries = (
+        counted(report.documents, "document"),
+        counted(report.entries, "entry", "entries"),
+    )
+    say(f"{tenant_id}: {documents} pruned, {entries} deleted.")
+    for receipt in report.receipts:
+        say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
 
 
 @app.command()
+@with_session
 def purge(
-    tenant: TenantArgument,
-    document: Annotated[
+    session: Session,
+    tenant_id: TenantArgument,
+    document_ids: Annotated[
         list[str], typer.Option("--document", help="Id of a document; repeat for several.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the purge.")] = False,
-    json: Json = False,
-) -> None:
+    *,
+    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the purge.")] = False,
+    as_json: Json = False,
+) -> bool:
     """Delete documents from every store and every file, and prove it."""
-    from rag_assets.cli.commands.retention import purge as run
+    from rag_assets.pipeline.erasure import purge as purge_documents
 
-    raise typer.Exit(0 if run(tenant, document, confirmed=yes, as_json=json) else 1)
+    session.active(tenant_id)
+    if not confirmed:
+        command = " ".join(f"--document {id_}" for id_ in document_ids)
+        raise ConfigurationError(
+            f"a purge permanently deletes {counted(len(document_ids), 'document')} of "
+            f"tenant {tenant_id!r}",
+            hint=f"to confirm: rag-assets purge {tenant_id} {command} --yes",
+        )
+    with session.writer(tenant_id, "a purge") as ctx:
+        receipt = purge_documents(ctx, document_ids, by=operator())
+    complete = bool(receipt.proof["complete"])
+    if as_json:
+        print_json({"tenant": tenant_id, "complete": complete, "receipt": _as_json(receipt)})
+        return complete
+    say(f"{tenant_id}: {counted(len(receipt.documents), 'document')} purged.")
+    say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
+    say_proof(receipt.proof, tenant_id)
+    return complete
+
+
+def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
+    """Print data that was found after an erasure, and copies that the program cannot reach."""
+    from rag_assets.pipeline.proof import LEFT_IN_FILES
+
+    if proof["complete"]:
+        say("None of the data is found in the index, the lake or Postgres.")
+    else:
+        left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
+        if left:
+            shown = f"`rag-assets receipts {tenant_id} --json` shows more"
+            warn(f"some of the data is left in files: {left}; {shown}")
+        for place in proof.get("places not seen", ()):
+            warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
+    if "Dagster instance" in proof:
+        say(f"Dagster's records of it were deleted in the instance {proof['Dagster instance']}.")
+    for what, until in proof["out of reach"].items():
+        say(f"Out of reach: {what} ({until})")
+
+
+def _forget_command(place: str) -> str:
+    """Return the command that forgets an address; `place` is the text from a receipt."""
+    kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
+    kind, _, address = kind_and_address.partition(" at ")
+    return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
 
 
 @app.command()
-def compact(
-    tenants: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TENANT...", help="By default all tenants, and what is left of removed ones."
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Remove deleted text from the files of lake and index, as the daemon does weekly."""
-    from rag_assets.cli.commands.compact import compact as run
-
-    raise typer.Exit(0 if run(tenants or [], as_json=json) else 1)
-
-
-@app.command()
+@with_reading_session
 def receipts(
-    tenant: Annotated[
+    session: Session,
+    tenant_id: Annotated[
         str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")
     ] = None,
+    *,
     verify: Annotated[
         bool, typer.Option("--verify", help="Verify that no receipt was altered or left out.")
     ] = False,
-    json: Json = False,
-) -> None:
-    """Show what was deleted for good, when, by whom and by which rule."""
-    from rag_assets.cli.commands.retention import receipts as run
+    as_json: Json = False,
+) -> bool:
+    """List permanent deletions with their time, person and rule."""
+    found = session.catalog.receipts.all(tenant_id)
+    chain = session.catalog.receipts.verify() if verify else None
+    if as_json:
+        shown: dict[str, Any] = {"receipts": [_as_json(receipt) for receipt in found]}
+        if chain is not None:
+            shown["chain"] = chain
+        print_json(shown)
+    else:
+        print_table(
+            ["receipt", "tenant", "kind", "when", "by", "rule", "deleted"],
+            [
+                (
+                    r.number,
+                    r.tenant,
+                    r.kind,
+                    f"{r.at:%Y-%m-%d %H:%M:%S} UTC",
+                    r.by,
+                    r.rule,
+                    _counts(r.counts),
+                )
+                for r in found
+            ],
+        )
+    if chain is None:
+        return True
+    if not as_json:
+        _say_whether_intact(chain.receipts, chain.broken, chain.last)
+    return not chain.broken
 
-    raise typer.Exit(0 if run(tenant, verify=verify, as_json=json) else 1)
+
+def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
+    if broken:
+        numbers = ", ".join(map(str, broken))
+        say(
+            f"\nReceipts that were altered, or whose predecessor is missing: {numbers}"
+            f" of {count:,}."
+        )
+    else:
+        say(f"\n{counted(count, 'receipt')}, none altered or missing. Hash of the last: {last}")
+
+
+def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    # A receipt that was altered may have any shape; `--verify` names it.
+    found = [
+        f"{number:,} {what}"
+        for of_store in counts.values()
+        if isinstance(of_store, Mapping)
+        for what, number in of_store.items()
+        if number and isinstance(number, int)
+    ]
+    return ", ".join(found) or "nothing"
+
+
+def _as_json(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "number": receipt.number,
+        "id": str(receipt.id),
+        "tenant": receipt.tenant,
+        "kind": receipt.kind,
+        "rule": receipt.rule,
+        "by": receipt.by,
+        "at": receipt.at,
+        "counts": receipt.counts,
+        "documents": receipt.documents,
+        "proof": receipt.proof,
+        "previous": receipt.previous,
+        "hash": receipt.hash,
+    }
+
+
+@app.command()
+@with_session
+def compact(
+    session: Session,
+    tenants: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TENANT...", help="By default all tenants, and remains of removed tenants."
+        ),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> bool:
+    """Remove deleted text from the files of lake and index, as the daemon does weekly."""
+    from rag_assets.pipeline.upkeep import delete_leftovers, expunge
+    from rag_assets.storage.blobs.store import open_blobs
+
+    for tenant_id in tenants or ():
+        session.active(tenant_id)
+    records = session.catalog.tenants.all()
+    chosen = tenants or [record.id for record in records if record.state == "ACTIVE"]
+    done = [_compact_one(session, tenant_id) for tenant_id in chosen]
+    swept = 0
+    if tenants:
+        live = session.catalog.generations.list_live_by_tenant(chosen)
+        index_names = {build.index_name for builds in live.values() for build in builds}
+        expunge(session.store, sorted(index_names), progress)
+    else:
+        blobs = open_blobs(session.settings)
+        swept = delete_leftovers(session.catalog, session.lake, session.store, blobs, progress)
+    session.warn_of_clock()
+    succeeded = all(result["error"] is None for result in done)
+    if as_json:
+        print_json({"succeeded": succeeded, "tenants": done, "leftovers": swept})
+        return succeeded
+    for result in done:
+        for line in result["lines"]:
+            say(f"{result['tenant']}: {line}")
+    if swept:
+        what = counted(swept, "entry or folder", "entries and folders")
+        say(f"{what} of removed tenants deleted")
+    return succeeded
+
+
+def _compact_one(session: Session, tenant_id: str) -> dict[str, Any]:
+    """Compact one tenant; its failure does not stop the others."""
+    from rag_assets.pipeline.upkeep import compact_tenant
+
+    progress(f"{tenant_id}: compacting")
+    try:
+        with session.writer(tenant_id, "compaction") as ctx:
+            return {"tenant": tenant_id, "lines": compact_tenant(ctx), "error": None}
+    except RagAssetsError as error:
+        warn(f"{tenant_id}: {error.advice}")
+        return {"tenant": tenant_id, "lines": [], "error": error.message}
+
+
+@holds_app.command("list")
+@with_reading_session
+def list_holds(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List the holds of a tenant."""
+    session.catalog.tenants.get(tenant_id)
+    holds = session.catalog.holds.all(tenant_id)
+    if as_json:
+        print_json({"tenant": tenant_id, "holds": holds})
+        return
+    print_table(
+        ["held", "since", "by", "reason"],
+        [(h.scope, f"{h.at:%Y-%m-%d %H:%M} UTC", h.by, h.reason) for h in holds],
+    )
+
+
+@holds_app.command("set")
+@with_session
+def set_hold(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    reason: Reason,
+    source: Source = None,
+    document: Document = None,
+    as_json: Json = False,
+) -> None:
+    """Hold all documents of a tenant, those of one source, or one document."""
+    scope = _scope(source, document)
+    with _lock_tenant(session, tenant_id) as record:
+        if session.catalog.erasures.list_open(tenant_id):
+            raise ConfigurationError(
+                f"documents of tenant {tenant_id!r} are being deleted permanently",
+                hint=(
+                    f"finish the deletion with `rag-assets prune {tenant_id}`, then set the "
+                    "hold again"
+                ),
+            )
+        session.catalog.holds.set(
+            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "held": scope})
+        return
+    say(f"{tenant_id}: {scope} of it: held. `rag-assets hold lift` ends that.")
+
+
+@holds_app.command("lift")
+@with_session
+def lift_hold(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    reason: Reason,
+    source: Source = None,
+    document: Document = None,
+    as_json: Json = False,
+) -> None:
+    """Lift a hold; documents that were deleted meanwhile are removed from the stores."""
+    scope = _scope(source, document)
+    with _lock_tenant(session, tenant_id) as record:
+        lifted = session.catalog.holds.lift(
+            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
+        )
+    if not lifted:
+        raise ConfigurationError(
+            f"there is no hold on {scope} of tenant {tenant_id!r}",
+            hint=f"run `rag-assets hold list {tenant_id}` to see its holds",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "lifted": scope})
+        return
+    say(
+        f"{tenant_id}: {scope} of it: no longer held. What was deleted meanwhile leaves the lake"
+        " with the next compaction."
+    )
+
+
+def _scope(source: str | None, document: str | None) -> HoldScope:
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
+
+    if source is not None and document is not None:
+        raise ConfigurationError(
+            "--source and --document cannot be combined", hint="use only one of them"
+        )
+    return HoldScope(source, document)
+
+
+@contextmanager
+def _lock_tenant(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
+    from rag_assets.storage.catalog.lock import Holder
+
+    record = session.catalog.tenants.get(tenant_id)
+    with session.catalog.lock.hold(
+        tenant_id,
+        Holder.here("a hold"),
+        wait_seconds=_LOCK_SECONDS,
+        on_wait=lambda holder: progress(f"waiting for {holder}"),
+    ):
+        yield record
+
+
+def _mask_reason(session: Session, reason: str) -> str:
+    from rag_assets.privacy.masker import masker_of
+
+    return masker_of(session.settings.local).text(reason)
+
+
+@audit_app.command("export")
+@with_reading_session
+def export(
+    session: Session,
+    tenant_id: TenantArgument,
+    path: Annotated[
+        Path, typer.Option("--out", metavar="FILE.zip", help="The archive; no file is replaced.")
+    ],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Write one archive of a tenant's sources, policies, receipts, accesses, builds and checks."""
+    from rag_assets.pipeline.audit_export import export_audit
+    from rag_assets.privacy.masker import masker_of
+
+    report = export_audit(
+        session.catalog.database,
+        tenant_id,
+        path,
+        installation=session.identity.id,
+        by=operator(),
+        masker=masker_of(session.settings.local),
+    )
+    broken = report.chain.broken
+    if broken:
+        numbers = ", ".join(map(str, broken))
+        warn(
+            f"receipts were altered, or their predecessor is missing: {numbers}; the archive "
+            "records this"
+        )
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "file": str(path),
+                "manifest_sha256": report.sha256,
+                "records": report.records,
+                "broken_receipts": broken,
+            }
+        )
+        return
+    print_table(["file", "records"], [(name, f"{n:,}") for name, n in report.records.items()])
+    say(f"\n{path}: SHA-256 of its manifest.json: {report.sha256}")

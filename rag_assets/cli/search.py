@@ -1,52 +1,273 @@
-"""Commands that search a tenant's documents and answer questions from them."""
+"""Search a tenant's documents, answer questions from them, list them, and serve them over MCP."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+import textwrap
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
-from rag_assets.cli.search_options import search_options
+from rag_assets.cli.arguments import (
+    AsOption,
+    Json,
+    RoleOption,
+    TenantArgument,
+    caller_of,
+    search_options,
+)
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, with_reading_session
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.chunking.model import describe
+from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
+from rag_assets.search import AsyncRetriever, Retriever
+from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
+
+if TYPE_CHECKING:
+    from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
+
+_COMMIT = 10
+_WIDTH = 92
+_REASONS = {
+    "nothing found": "No passage is near enough to the question.",
+    "over budget": "No passage fits into the token budget.",
+    "not answered": "The passages found do not answer the question.",
+    "nothing supported": "No sentence of the answer is supported by the passages found.",
+}
 
 app = typer.Typer()
 
 
 @app.command()
 @search_options
-def search(tenant: TenantArgument, fields: dict[str, Any], json: Json = False) -> None:
+@with_reading_session
+def search(
+    session: Session,
+    tenant_id: TenantArgument,
+    fields: dict[str, Any],
+    *,
+    as_json: Json = False,
+) -> None:
     """Search a tenant's documents."""
-    from rag_assets.cli.commands.search import search as run
-    from rag_assets.search.model import SearchRequest
+    request = SearchRequest.of(**fields)
+    session.require_trusted_grants(request.caller.principals)
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        _print_answer(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
 
-    run(tenant, SearchRequest.of(**fields), as_json=json)
+
+def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
+    if answer.disabled:
+        warn(
+            f"tenant {tenant_id} is disabled: run `rag-assets tenants enable {tenant_id}` to "
+            "enable it"
+        )
+    for step, fault in (answer.debug.degraded if answer.debug else {}).items():
+        if step == "index-incomplete":
+            repair = f"rag-assets sync {tenant_id} --repair"
+            warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
+        elif step == "vectors":
+            warn(
+                "hits were ranked by words alone, because the embedder does not support "
+                f"the script of this question; {MULTILINGUAL_EMBEDDER} supports most "
+                "scripts"
+            )
+        else:
+            warn(f"the search continued without {step}: {fault}")
+    for unmatched in answer.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
+    if as_json:
+        print_json(answer)
+        return
+    if not answer.hits:
+        say("Nothing found.")
+    for hit in answer.hits:
+        print_hit(hit)
+
+
+@app.command()
+@with_reading_session
+def documents(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
+    """List a tenant's documents with their status, chunks and errors."""
+    session.catalog.tenants.get(tenant_id)
+    rows = [
+        {
+            "document_id": document.document_id,
+            "uri": document.uri,
+            "title": document.title,
+            "status": document.status,
+            "chunks": document.chunk_count,
+            "dropped_secrets": document.dropped_count,
+            "error": document.error_message,
+            "updated_at": document.updated_at,
+        }
+        for document in session.catalog.documents.all(tenant_id)
+    ]
+    held: list[dict[str, Any]] = [
+        {"source": sync.source, "documents": sync.held_deletions, "reason": sync.held_reason}
+        for sync in session.catalog.syncs.list_held(tenant_id)
+    ]
+    if as_json:
+        print_json({"documents": rows, "held": held})
+        return
+    print_table(
+        ["document", "status", "chunks", "dropped", "error"],
+        [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
+    )
+    for of in held:
+        warn(
+            f"{counted(of['documents'], 'document')} of source {of['source']} disappeared, and the"
+            f" deletion is held back: {of['reason']}. To delete:"
+            f" rag-assets sync {tenant_id} --allow-deletes"
+        )
 
 
 @app.command()
 @search_options
+@with_reading_session
 def answer(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     fields: dict[str, Any],
     max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that the model writes at most.")
+        int | None, typer.Option(help="Maximum number of tokens of the answer.")
     ] = None,
-    json: Json = False,
+    *,
+    as_json: Json = False,
 ) -> None:
     """Answer a question with a tenant's chat model, with citations."""
     from rag_assets.cli.commands.answer import answer as run
     from rag_assets.search.answers import AnswerRequest
 
-    run(tenant, AnswerRequest.of(**fields, max_tokens=max_tokens), as_json=json)
+    request = AnswerRequest.of(**fields, max_tokens=max_tokens)
+    session.require_trusted_grants(request.caller.principals)
+    result = asyncio.run(_request_answer(session, tenant_id, request))
+    if result.disabled:
+        warn(
+            f"tenant {tenant_id} is disabled: run `rag-assets tenants enable {tenant_id}` to "
+            "enable it"
+        )
+    for unmatched in result.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
+    if as_json:
+        print_json(result)
+        return
+    _print_sentences(result)
+
+
+async def _request_answer(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
+    from rag_assets.billing.chat_models import ChatModels
+    from rag_assets.models.providers.local import shipped_model
+    from rag_assets.search.answerer import Answerer
+
+    chat_models = ChatModels(session.catalog, session.settings)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    try:
+        answerer = Answerer(session.catalog, chat_models, retriever, shipped_model)
+        return await answerer.answer(tenant_id, request)
+    finally:
+        await chat_models.close()
+        await retriever.close()
+
+
+def _print_sentences(result: AnswerResult) -> None:
+    if result.answer:
+        for line in result.answer.splitlines():
+            say(textwrap.fill(line, _WIDTH, drop_whitespace=True))
+    else:
+        say(_REASONS.get(result.reason or "", "There is no answer."))
+    say()
+    for citation in result.citations:
+        _print_citation(citation)
+    for claim in result.unsupported:
+        say(f"Not in the cited passage: {', '.join(claim.missing)}.")
+    if result.unchecked:
+        sentences = counted(len(result.unchecked), "sentence")
+        say(f"Only numbers and names were checked, because the language differs: {sentences}.")
+    if result.removed:
+        say(f"Removed, because no passage supports it: {counted(result.removed, 'sentence')}.")
+    if result.cut:
+        say("The answer was cut off at its token limit: raise the limit with --max-tokens.")
+
+
+def _print_citation(citation: Citation) -> None:
+    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe(citation))))}")
+    say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
+    say()
 
 
 @app.command()
+@with_reading_session
 def mcp(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     principal: AsOption = None,
     role: RoleOption = None,
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
-    from rag_assets.cli.commands.mcp import serve
+    from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.restore_watch import RestoreWatch
+    from rag_assets.mcp.messages import serve_stdio
+    from rag_assets.mcp.server import build_server
+    from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
+    from rag_assets.plugins.registry import installed_systems
+    from rag_assets.privacy.masker import masker_of
+    from rag_assets.search.access import DocumentReader
 
     # Without `--as`, an agent has the role member as well.
-    serve(tenant, caller_of(principal, role or (None if principal else "member")))
+    caller = caller_of(principal, role or (None if principal else "member"))
+    session.require_trusted_grants(caller.principals)
+    watch = RestoreWatch(session.keeper)
+    session.catalog.tenants.get(tenant_id)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    reader = DocumentReader(session.catalog, session.store, retriever.policy)
+    systems = installed_systems()
+    tools = [*DEFAULT_TOOLS, *systems.load("tools").values()]
+    prompts = [*systems.load("prompts").values()]
+    message = MessageContext(tenant_id, caller)
+
+    server = build_server(
+        Knowledge(
+            retriever.search,
+            reader,
+            masker=retriever.masker,
+            require_trust=watch.require_accepted if caller.principals else None,
+            settings=session.settings,
+        ),
+        lambda _: message,
+        tools,
+        prompts,
+    )
+
+    async def run() -> None:
+        try:
+            await retriever.load()
+            async with watch.watching():
+                await serve_stdio(server)
+        finally:
+            await retriever.close()
+
+    with logging_to_standard_error(masker_of(session.settings.local).text):
+        asyncio.run(run())
+
+
+def print_hit(hit: Hit) -> None:
+    """Print a hit: its document and location, its headings, and its excerpt."""
+    say(f"{hit.number}. {headline(hit)}")
+    if hit.heading_path:
+        say(f"   {' › '.join(hit.heading_path)}")
+    if hit.origin is not None and hit.origin.differs:
+        say(f"   not as in commit {(hit.origin.commit or 'none')[:_COMMIT]}")
+    for line in hit.context.splitlines():
+        say(f"   ┆ {textwrap.shorten(line, _WIDTH, placeholder=' …')}")
+    say(textwrap.indent(textwrap.fill(hit.excerpt, _WIDTH), "   │ "))
+    say()
+
+
+def headline(hit: Hit) -> str:
+    """Return the document, the location in it, the score that orders hits, and the cosine."""
+    scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
+    shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
+    near = f"  ({shown})" if shown else ""
+    return f"{', '.join(filter(None, (hit.uri, describe(hit))))}{near}"

@@ -2,30 +2,121 @@
 
 from __future__ import annotations
 
+import os
+import re
+from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, progress, say, warn
+from rag_assets.cli.retention import say_proof
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.ingest.sources.files import FILES
+from rag_assets.ingest.sources.records import RECORDS
+from rag_assets.ingest.sources.uploads import UPLOADS
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.tenants.file import TenantsFile, written_path
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_sources
 
-app = typer.Typer(help="Tenants and the sources of their documents.", no_args_is_help=True)
+_MADE_BY: Final = {"file": "tenants.yaml", "api": "API"}
+
+app = typer.Typer()
 
 
 @app.command("list")
-def list_(json: Json = False) -> None:
+@with_reading_session
+def list_tenants(
+    session: Session,
+    *,
+    as_json: Json = False,
+) -> None:
     """List the tenants."""
-    from rag_assets.cli.commands import tenants
+    rows = []
+    listed = _read_listed_ids(session)
+    records = session.catalog.tenants.all()
+    checked = session.catalog.check_results.summaries([record.id for record in records])
+    for record in records:
+        checks = checked.get(record.id)
+        counts = session.catalog.documents.counts(record.id)
+        rows.append(
+            {
+                "id": record.id,
+                "state": record.state,
+                "profile": record.config.get("profile", "documents"),
+                "origin": record.origin,
+                "organization": record.organization,
+                "project": record.project,
+                "sources": [
+                    str(s.get("root", s.get("base", s.get("name"))))
+                    for s in configured_sources(record.config)
+                ],
+                "documents": sum(n for status, n in counts.items() if status != "DELETED"),
+                "failed": counts.get("FAILED", 0),
+                "checked_at": checks.checked_at if checks else None,
+                "failed_checks": checks.failed + checks.errors if checks else None,
+            }
+        )
+    if as_json:
+        print_json({"tenants": rows})
+        return
+    print_table(
+        ["tenant", "state", "profile", "made by", "documents", "failed", "checked", "sources"],
+        [
+            (
+                r["id"],
+                r["state"],
+                r["profile"],
+                _MADE_BY.get(r["origin"], f"{r['origin']}.yaml"),
+                r["documents"],
+                r["failed"],
+                _format_checks(r["checked_at"], r["failed_checks"]),
+                ", ".join(r["sources"]),
+            )
+            for r in rows
+        ],
+    )
+    if new := sorted(listed - {row["id"] for row in rows}):
+        say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
+    elif not rows:
+        say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
-    tenants.list_tenants(as_json=json)
+
+def _read_listed_ids(session: Session) -> set[str]:
+    """Return the ids in tenants.yaml and in the lists that it names, and warn about these lists."""
+    file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
+    listed = set(file.load())
+    for others in file.lists().values():
+        listed.update(others.configs)
+        for problem in others.problems:
+            warn(problem.advice)
+    return listed
+
+
+def _format_checks(at: datetime | None, failed: int | None) -> str:
+    """Format when a tenant's checks were evaluated, and how many failed."""
+    if at is None:
+        return "never"
+    when = f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"{when}, {failed} failed" if failed else when
 
 
 @app.command("add")
+@with_session
 def add(
-    tenant: Annotated[str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")],
+    session: Session,
+    tenant_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")
+    ],
     source: Annotated[
         list[Path] | None, typer.Option(help="A folder to index; repeat for several.")
     ] = None,
+    *,
     records: Annotated[
         bool, typer.Option("--records", help="Accept records that applications push.")
     ] = False,
@@ -39,10 +130,10 @@ def add(
         str | None,
         typer.Option(help="Embedding model on this machine, such as multilingual-e5-small."),
     ] = None,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Add a tenant to tenants.yaml."""
-    from rag_assets.cli.commands import tenants
+    from rag_assets.pipeline.tenancy import require_usable
 
     given = {
         "organization": organization,
@@ -50,51 +141,261 @@ def add(
         "embedder": {"model": embedder} if embedder else None,
     }
     settings = {name: value for name, value in given.items() if value is not None}
-    tenants.add(
-        tenant,
-        profile=profile,
-        sources=source or [],
-        records=records,
-        uploads=uploads,
-        settings=settings,
-        as_json=json,
-    )
+    folders = source or []
+    config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
+    if folders or records or uploads or not configured_sources(config):
+        home = session.settings.home
+        config["sources"] = _sources(folders, home, records=records, uploads=uploads)
+    file = TenantsFile(session.settings.tenants_file)
+    _require_unused_name(session, file, tenant_id)
+    _require_sources(file.with_absolute_paths(config), session)
+    require_usable(file.with_absolute_paths(config))
+    file.add(config)
+    session.reconcile()
+    advice = _embedder_advice(session, file.with_absolute_paths(config))
+    if as_json:
+        shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
+        print_json({**shown, "advice": advice} if advice else shown)
+        return
+    say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+    if advice:
+        say(f"\n{advice}")
 
 
 @app.command("disable")
-def disable(tenant: TenantArgument, json: Json = False) -> None:
+@with_session
+def disable(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Stop indexing a tenant and answering its searches; keep its data."""
-    from rag_assets.cli.commands import tenants
-
-    tenants.set_enabled(tenant, enabled=False, as_json=json)
+    _set_enabled(session, tenant_id, enabled=False, as_json=as_json)
 
 
 @app.command("enable")
-def enable(tenant: TenantArgument, json: Json = False) -> None:
+@with_session
+def enable(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Index a tenant and answer its searches again."""
-    from rag_assets.cli.commands import tenants
+    _set_enabled(session, tenant_id, enabled=True, as_json=as_json)
 
-    tenants.set_enabled(tenant, enabled=True, as_json=json)
+
+def _set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
+    """Enable or disable a tenant; after enabling, the next sync reads everything again."""
+    record = session.catalog.tenants.get(tenant_id)
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish the removal with `rag-assets tenants remove {tenant_id} --yes`",
+        )
+    if record.origin not in _MADE_BY:
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is declared in a file that tenants.yaml lists under"
+            f" `{record.origin}`, and stays enabled as long as it is declared there",
+            hint="remove it from that file to disable it, or add it again to enable it",
+        )
+    if enabled:
+        from rag_assets.pipeline.tenancy import require_usable
+
+        require_usable(record.config, record)
+    if record.origin == "file":
+        TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
+    session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
+    now = session.catalog.tenants.get(tenant_id)
+    if enabled:
+        session.catalog.syncs.reset(record.ref)
+        session.catalog.events.write(record.ref, "reindex_requested", [{"scope": "tenant"}])
+    if as_json:
+        print_json({"id": tenant_id, "state": now.state})
+        return
+    if now.is_switched_off:
+        say(
+            f"Tenant {tenant_id} is enabled, and stays off: its application has switched it off."
+            f" `rag-assets panel {tenant_id}` has the switch."
+        )
+        return
+    what = "enabled; its next sync reads every document again" if enabled else "disabled"
+    say(f"Tenant {tenant_id} is {what}.")
+
+
+def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
+    """Reject an id in use; a tenant that was removed from tenants.yaml may be added again."""
+    record = session.catalog.tenants.find(tenant_id)
+    if record is None:
+        return
+    if record.state == "REMOVING":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is being removed",
+            hint=f"finish the removal first: rag-assets tenants remove {tenant_id} --yes",
+        )
+    if record.origin != "file" or tenant_id in file.load():
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} exists already",
+            hint=(
+                f"run `rag-assets tenants enable {tenant_id}` if it is disabled, or choose a "
+                "different id"
+            ),
+        )
+
+
+def _require_undeclared(session: Session, record: TenantRecord) -> None:
+    """Refuse to remove a tenant that a list declares: the next sync would add it again."""
+    file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
+    said = file.lists().get(record.origin)
+    if said is None or (said.complete and record.id not in said.places):
+        return
+    place = said.places.get(record.id, record.origin)
+    raise ConfigurationError(
+        f"the next sync would add tenant {record.id!r} again, because it is declared at {place}",
+        hint="remove it from there first",
+    )
 
 
 @app.command("claim")
+@with_reading_session
 def claim(
+    session: Session,
     tenant_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Tenants to claim.")],
-    json: Json = False,
+    *,
+    as_json: Json = False,
 ) -> None:
     """Make this home folder the one whose tenants.yaml lists these tenants."""
-    from rag_assets.cli.commands import tenants
-
-    tenants.claim(tenant_ids, as_json=json)
+    listed = _read_listed_ids(session)
+    if missing := sorted(set(tenant_ids) - listed):
+        raise ConfigurationError(
+            f"tenants.yaml of this home folder does not list {', '.join(missing)}",
+            hint=(
+                "add them to tenants.yaml first; claiming a tenant that is not listed would "
+                "disable it"
+            ),
+        )
+    claimed = session.catalog.tenants.claim(tenant_ids, session.identity.home)
+    session.reconcile()
+    if as_json:
+        print_json({"claimed": claimed})
+        return
+    say(f"This home folder lists {', '.join(claimed) or 'none of them'} from now on.")
 
 
 @app.command("remove")
+@with_session
 def remove(
-    tenant: TenantArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
-    json: Json = False,
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Delete a tenant and everything indexed for it."""
-    from rag_assets.cli.commands import tenants
+    from rag_assets.jobs.run_history import delete_tenant
+    from rag_assets.pipeline.removal import purge_tenant
+    from rag_assets.storage.catalog.erasure.holds import require_no_hold
+    from rag_assets.storage.catalog.lock import Holder
 
-    tenants.remove(tenant, confirmed=yes, as_json=json)
+    record = session.catalog.tenants.get(tenant_id)
+    _require_undeclared(session, record)
+    if not confirmed:
+        raise ConfigurationError(
+            f"removing tenant {tenant_id!r} deletes everything that was indexed for it",
+            hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
+        )
+    store, lake = session.store, session.lake
+    # The instance is opened before the first deletion, because DAGSTER_HOME may name one that
+    # cannot be opened.
+    instance, own_runs = session.instance, session.own_runs
+    lock = session.catalog.lock
+    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
+        require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
+        TenantsFile(session.settings.tenants_file).remove(tenant_id)
+        receipt = purge_tenant(
+            session.catalog,
+            lake,
+            store,
+            record,
+            session.settings,
+            by=operator(),
+            delete_history=lambda: delete_tenant(instance, own_runs, tenant_id),
+        )
+    entries = receipt.counts["index"]["entries"]
+    complete = bool(receipt.proof["complete"])
+    if as_json:
+        shown = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
+        print_json({**shown, "complete": complete})
+        return
+    say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
+    say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
+    say_proof(receipt.proof, tenant_id)
+    if tenant_id in {ref.id for ref in session.keeper.unknown_tenants()}:
+        warn(
+            f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are "
+            "kept; to allow their deletion: rag-assets sync --all --accept-catalog"
+        )
+
+
+def _sources(
+    folders: list[Path], home: Path, *, records: bool, uploads: bool
+) -> list[dict[str, Any]]:
+    if not (folders or records or uploads):
+        raise ConfigurationError(
+            "the tenant has no source",
+            hint="use --source DIR, --records for pushed records, or --uploads for uploaded files",
+        )
+    sources: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for folder in folders:
+        root = folder.expanduser().resolve()
+        name = _unused_name(_slug(root.name), names)
+        names.add(name)
+        sources.append({"name": name, "type": FILES.name, "root": written_path(root, home)})
+    if records:
+        sources.append({"name": _unused_name("pushed", names), "type": RECORDS.name})
+        names.add(sources[-1]["name"])
+    if uploads:
+        sources.append({"name": _unused_name("uploads", names), "type": UPLOADS.name})
+    return sources
+
+
+def _unused_name(stem: str, names: set[str]) -> str:
+    numbered = (f"{stem}-{number}" for number in count(2))
+    return next(name for name in chain([stem], numbered) if name not in names)
+
+
+def _slug(folder: str) -> str:
+    """Convert a folder's name to a source name, which is part of every document's identity."""
+    return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
+
+
+def _require_sources(config: dict[str, Any], session: Session) -> None:
+    """Reject folders that cannot be listed, before anything is written."""
+    from rag_assets.pipeline.source_listing import open_sources
+
+    tenant = Tenant.from_config(config)
+    open_sources(tenant, session.settings, session.catalog)
+    for source in tenant.sources:
+        folder = tenant.source_kind(source).folder_of(source)
+        if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - Path's may raise
+            raise ConfigurationError(
+                f"source {source.name!r}: {folder} is not a folder",
+                hint="set --source to a folder that exists",
+            )
+
+
+def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
+    """Return the suggestion of a different embedder, if the documents' languages need it.
+
+    A failure here does not prevent adding the tenant: the next sync reports what cannot be read.
+    """
+    from rag_assets.pipeline.languages import (
+        advise_embedder,
+        sample_languages,
+        uses_shipped_embedder,
+    )
+
+    tenant = Tenant.from_config(config)
+    if not uses_shipped_embedder(tenant):
+        return None
+    try:
+        languages = sample_languages(tenant, session.settings, session.catalog)
+    except (RagAssetsError, OSError):
+        return None
+    return advise_embedder(tenant, languages)
+
+
+def _waiting(holder: object) -> None:
+    progress(f"waiting for {holder}")

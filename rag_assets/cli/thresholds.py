@@ -1,15 +1,33 @@
-"""`rag-assets thresholds`: the cosine below which a tenant's passages are left out."""
+"""Cosine thresholds: measure, show and set them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
-
-app = typer.Typer(help="Cosine thresholds: measure, show and set them.", no_args_is_help=True)
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality import thresholds
+from rag_assets.quality.judgements import JudgedQuestion
+from rag_assets.quality.thresholds import (
+    CurvePoint,
+    Threshold,
+    list_thresholds,
+    measure_curve,
+    serving_build,
+    stored_tasks,
+    suggested,
+    tasks_of,
+)
+from rag_assets.search.scoring import QUESTIONS
 
 UseOption: TypeAlias = Annotated[
     str,
@@ -18,18 +36,46 @@ UseOption: TypeAlias = Annotated[
     ),
 ]
 
+app = typer.Typer()
+
 
 @app.command("show")
-def show(tenant: TenantArgument, json: Json = False) -> None:
+@with_reading_session
+def show(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    as_json: Json = False,
+) -> None:
     """Print the thresholds in force, and where each comes from."""
-    from rag_assets.cli.commands import thresholds
-
-    thresholds.show(tenant, as_json=json)
+    ctx = session.reader(tenant_id)
+    serving = serving_build(ctx)
+    rows = list_thresholds(ctx.tenant, serving)
+    if as_json:
+        listed = [_mapping(row) for row in rows]
+        print_json({"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": listed})
+        return
+    say(f"{tenant_id}: {serving.embedder_id}")
+    print_table(
+        ["use", "threshold", "as described", "from", "reason"],
+        [
+            (
+                *(
+                    row.use or "(any)",
+                    _format_threshold(row.threshold),
+                    _format_threshold(row.described),
+                ),
+                *(row.origin, row.reason or ""),
+            )
+            for row in rows
+        ],
+    )
 
 
 @app.command("measure")
 def measure(
-    tenant: TenantArgument,
+    tenant_id: TenantArgument,
+    *,
     tasks: Annotated[
         Path | None,
         typer.Option(
@@ -41,17 +87,109 @@ def measure(
         float | None, typer.Option("--set", min=-1.0, max=1.0, help="Set this threshold.")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Forget the value: the next questions measure it.")
+        bool,
+        typer.Option("--calibrate", help="Remove the value; the next questions measure it again."),
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why, for those who ask later.")] = None,
-    json: Json = False,
+    reason: Annotated[str | None, typer.Option(help="Reason; it is stored.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Show what each threshold keeps of the answers; with --set and --reason, set one."""
-    from rag_assets.cli.commands import thresholds
-
+    """Show the effect of each threshold; with --set and --reason, set one."""
     if value is None and not calibrate:
-        thresholds.measure(tenant, tasks, as_json=json)
+        _measure(tenant_id, tasks, as_json=as_json)
     else:
-        thresholds.set_threshold(
-            tenant, use, None if calibrate else value, reason=reason, as_json=json
+        chosen = None if calibrate else value
+        _set_threshold(tenant_id, use, chosen, reason=reason, as_json=as_json)
+
+
+@with_reading_session
+def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
+    """Print the effect of each threshold."""
+    ctx = session.reader(tenant_id)
+    serving = serving_build(ctx)
+    questions, origin = _questions(ctx, tasks)
+    points = measure_curve(ctx, serving, questions)
+    proposal = suggested(points)
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "embedder": serving.embedder_id,
+                "questions": len(questions),
+                "origin": origin,
+                "curve": [asdict(point) for point in points],
+                "suggested": proposal,
+            }
         )
+        return
+    say(f"{tenant_id}: {counted(len(questions), 'question')} ({origin}), {serving.embedder_id}")
+    _print_curve(points)
+    if proposal is not None:
+        say(f"{proposal} is the highest threshold that costs at most 2 % of the answers.")
+    say(f"Set one: rag-assets thresholds measure {tenant_id} --set COSINE --reason TEXT")
+
+
+@with_session
+def _set_threshold(
+    session: Session,
+    tenant_id: str,
+    use: str,
+    value: float | None,
+    *,
+    reason: str | None,
+    as_json: bool,
+) -> None:
+    """Set the threshold of a use, or reset it so that it is measured again."""
+    ctx = session.reader(tenant_id)
+    row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
+    if as_json:
+        embedder_id = serving_build(ctx).embedder_id
+        print_json({"tenant": tenant_id, "embedder": embedder_id, **_mapping(row)})
+    elif value is None:
+        say(f"{tenant_id}: the next {QUESTIONS} questions measure the threshold.")
+    else:
+        say(f"{tenant_id}: the threshold is {value} from the next search on.")
+
+
+def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQuestion], str]:
+    if tasks is not None:
+        try:
+            lines = tasks.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise ConfigurationError(
+                f"{tasks} cannot be read", hint="use a UTF-8 file with a task on each line"
+            ) from None
+        questions, origin = tasks_of([line.strip() for line in lines if line.strip()]), "file"
+    else:
+        questions, origin = stored_tasks(ctx)
+    if not questions:
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has no judged questions and no past tasks",
+            hint="use --tasks FILE, with a task on each line of the file",
+        )
+    return questions, origin
+
+
+def _mapping(row: Threshold) -> dict[str, Any]:
+    names = {"origin": "from"}
+    return {names.get(name, name): value for name, value in asdict(row).items()}
+
+
+def _print_curve(points: Sequence[CurvePoint]) -> None:
+    print_table(
+        ["threshold", "with passages", "passages", "answered", "rejected"],
+        [
+            (
+                *(f"{point.threshold:.2f}", f"{point.with_passages:.0%}", f"{point.passages:.1f}"),
+                *(_percent(point.answered), _percent(point.rejected)),
+            )
+            for point in points
+        ],
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
+
+
+def _format_threshold(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

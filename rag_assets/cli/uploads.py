@@ -3,64 +3,202 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownDocument
+
+if TYPE_CHECKING:
+    from rag_assets.ingest.sources.uploads import UploadsConfig
+    from rag_assets.pipeline.uploads import Uploads
+    from rag_assets.storage.catalog.database import TenantRef
+    from rag_assets.storage.catalog.uploads.model import UploadResult
 
 Source = Annotated[
     str | None, typer.Option("--source", help="The source, where the tenant has several.")
 ]
 UploadArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the upload.")]
+_PIECE_BYTES = 1 << 20
 
-app = typer.Typer(help="Uploaded files of tenants.", no_args_is_help=True)
+app = typer.Typer()
 
 
 @app.command("add")
+@with_session
 def add(
-    tenant: TenantArgument,
+    session: Session,
+    tenant_id: TenantArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files.")],
+    *,
     replaces: Annotated[
         str | None,
         typer.Option("--replaces", help="Id of the upload that the file is the new version of."),
     ] = None,
     source: Source = None,
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Upload files to a tenant; the next sync indexes them."""
-    from rag_assets.cli.commands import uploads
+    from rag_assets.pipeline.uploads import uploads_source
+    from rag_assets.tenants.model import Tenant
 
-    uploads.add(tenant, files, replaces=replaces, source=source, as_json=json)
+    if replaces is not None and len(files) > 1:
+        raise ConfigurationError(
+            "--replaces cannot be used with several files", hint="use --replaces with only one FILE"
+        )
+    record = session.active(tenant_id)
+    takes = uploads_source(Tenant.from_config(record.config), source)
+    uploads = _uploads(session)
+    stored: list[tuple[Path, UploadResult]] = []
+    refused: list[tuple[Path, RagAssetsError]] = []
+    for file in files:
+        try:
+            stored.append((file, _add(uploads, record.ref, takes, file, replaces)))
+        except RagAssetsError as error:
+            if len(files) == 1:
+                raise
+            refused.append((file, error))
+    if as_json:
+        print_json(
+            {
+                "tenant": tenant_id,
+                "uploads": [{**_as_json(one), "duplicate": one.duplicate} for _, one in stored],
+                "refused": [{"file": file.name, "error": why.advice} for file, why in refused],
+            }
+        )
+    else:
+        for _, one in stored:
+            what = "was already stored" if one.duplicate else "uploaded"
+            say(f"{one.upload.file_name}: {what}, as {one.upload.id}")
+        for file, why in refused:
+            say(f"{file.name}: refused: {why.advice}")
+        if any(not one.duplicate for _, one in stored):
+            say(f"`rag-assets sync {tenant_id}` indexes it, or the daemon within a minute.")
+    if refused:
+        raise ConfigurationError(
+            f"{len(refused)} of {len(files)} files were refused",
+            hint="correct each refused file as its line says, and upload it again",
+        )
 
 
 @app.command("list")
-def list_(tenant: TenantArgument, source: Source = None, json: Json = False) -> None:
+@with_reading_session
+def list_uploads(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    source: Source = None,
+    as_json: Json = False,
+) -> None:
     """List a tenant's uploads, with what became of them."""
-    from rag_assets.cli.commands import uploads
-
-    uploads.list_uploads(tenant, source=source, as_json=json)
+    session.catalog.tenants.get(tenant_id)
+    found = session.catalog.uploads.all(tenant_id, source)
+    if as_json:
+        print_json({"tenant": tenant_id, "uploads": found})
+        return
+    print_table(
+        ["file", "id", "status", "chunks", "bytes", "by", "uploaded", "reason"],
+        [
+            (
+                *(upload.file_name, upload.id, upload.status, upload.chunk_count, upload.size),
+                *(upload.uploaded_by, f"{upload.updated_at:%Y-%m-%d %H:%M} UTC"),
+                upload.error_message or upload.note,
+            )
+            for upload in found
+        ],
+    )
 
 
 @app.command("delete")
-def delete(tenant: TenantArgument, upload: UploadArgument, json: Json = False) -> None:
+@with_session
+def delete(
+    session: Session,
+    tenant_id: TenantArgument,
+    upload_id: UploadArgument,
+    *,
+    as_json: Json = False,
+) -> None:
     """Delete an upload: searches no longer return it."""
-    from rag_assets.cli.commands import uploads
-
-    uploads.delete(tenant, upload, as_json=json)
+    record = session.catalog.tenants.get(tenant_id)
+    if not _uploads(session).remove(record.ref, upload_id, operator()):
+        raise UnknownDocument(
+            f"tenant {tenant_id!r} has no such upload",
+            hint=f"run `rag-assets uploads list {tenant_id}` to see the ids",
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "id": upload_id, "deleted": True})
+        return
+    say(f"{upload_id} is deleted: searches no longer return it.")
 
 
 @app.command("disable")
-def disable(tenant: TenantArgument, upload: UploadArgument, json: Json = False) -> None:
-    """Have searches not return an upload, and keep what was computed of it."""
-    from rag_assets.cli.commands import uploads
-
-    uploads.set_enabled(tenant, upload, enabled=False, as_json=json)
+@with_session
+def disable(
+    session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
+) -> None:
+    """Exclude an upload from searches, and keep its computed data."""
+    _set_enabled(session, tenant_id, upload_id, enabled=False, as_json=as_json)
 
 
 @app.command("enable")
-def enable(tenant: TenantArgument, upload: UploadArgument, json: Json = False) -> None:
-    """Have searches return an upload again; nothing is embedded for that."""
-    from rag_assets.cli.commands import uploads
+@with_session
+def enable(
+    session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
+) -> None:
+    """Include an upload in searches again; nothing is embedded."""
+    _set_enabled(session, tenant_id, upload_id, enabled=True, as_json=as_json)
 
-    uploads.set_enabled(tenant, upload, enabled=True, as_json=json)
+
+def _set_enabled(
+    session: Session, tenant_id: str, upload_id: str, *, enabled: bool, as_json: bool
+) -> None:
+    record = session.catalog.tenants.get(tenant_id)
+    session.catalog.uploads.set_enabled(record.ref, upload_id, operator(), enabled=enabled)
+    if as_json:
+        print_json({"tenant": tenant_id, "id": upload_id, "enabled": enabled})
+        return
+    what = "is found again after the next sync" if enabled else "is no longer found"
+    say(f"{upload_id} {what}.")
+
+
+def _uploads(session: Session) -> Uploads:
+    from rag_assets.pipeline.uploads import Uploads
+    from rag_assets.privacy.masker import masker_of
+    from rag_assets.storage.blobs.store import open_blobs
+
+    settings = session.settings
+    return Uploads(session.catalog, open_blobs(settings), lambda: masker_of(settings.local))
+
+
+def _add(
+    uploads: Uploads, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
+) -> UploadResult:
+    from rag_assets.pipeline.uploads import require_size
+
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}", hint="choose a file that you can read"
+        ) from None
+    with file, uploads.receive(ref) as received:
+        while piece := file.read(_PIECE_BYTES):
+            require_size(received.size + len(piece), source)
+            received.write(piece)
+        return uploads.accept(
+            ref, source, received, file_name=path.name, by=operator(), replaces=replaces
+        )
+
+
+def _as_json(stored: UploadResult) -> dict[str, object]:
+    upload = stored.upload
+    return {
+        "id": upload.id,
+        "file_name": upload.file_name,
+        "media_type": upload.media_type,
+        "size": upload.size,
+        "status": upload.status,
+    }

@@ -6,6 +6,7 @@ store. Importing this package needs only the dependencies of an HTTP client.
 
 from rag_assets.client.async_client import AsyncClient
 from rag_assets.client.blocking_client import Client
+from rag_assets.client.clients import AsyncClient, Client
 from rag_assets.search.model import Filters, Question
 
 __all__ = ["AsyncClient", "Client", "Filters", "Question"]

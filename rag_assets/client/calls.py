@@ -1,10 +1,11 @@
-"""Calls: the requests of operations and the types of their answers, for both clients."""
+"""Calls: what an operation sends, and the methods of a client that are made of operations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 from urllib.parse import quote
 
 from rag_assets.common.errors import ConfigurationError
@@ -121,3 +122,78 @@ class Pages(Generic[T, Item]):
 def _quote(name: str) -> str:
     # A proxy would interpret "." or ".." as a step in the path.
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+Item_co = TypeVar("Item_co", covariant=True)
+
+
+def described_by(operation: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a method the name, docstring and, after `self`, the parameters of an operation."""
+
+    def describe(method: F) -> F:
+        taken = inspect.signature(operation)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        # `functools.wraps` is not used, because a bound method would then appear without its first
+        # argument.
+        described: Any = method
+        described.__name__ = operation.__name__
+        described.__doc__ = operation.__doc__
+        described.__signature__ = taken.replace(parameters=[itself, *taken.parameters.values()])
+        return method
+
+    return describe
+
+
+class BlockingSender(Protocol):
+    """A client that blocks until the answer arrives."""
+
+    def send(self, call: Call[T]) -> T: ...  # noqa: D102
+    def items(self, pages: Pages[T, Item]) -> Iterator[Item]: ...  # noqa: D102
+
+
+class AsyncSender(Protocol):
+    """A client that returns an awaitable for the answer."""
+
+    def send(self, call: Call[T]) -> Awaitable[T]: ...  # noqa: D102
+    def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]: ...  # noqa: D102
+
+
+class ClientMethod(Protocol[P, T_co]):
+    """A method that returns the answer to a request, or an awaitable for it."""
+
+    @overload
+    def __get__(self, client: BlockingSender, owner: type) -> Callable[P, T_co]: ...
+    @overload
+    def __get__(self, client: AsyncSender, owner: type) -> Callable[P, Awaitable[T_co]]: ...
+
+
+class ListMethod(Protocol[P, Item_co]):
+    """A method that iterates over the items of a list, fetching its pages."""
+
+    @overload
+    def __get__(self, client: BlockingSender, owner: type) -> Callable[P, Iterator[Item_co]]: ...
+    @overload
+    def __get__(self, client: AsyncSender, owner: type) -> Callable[P, AsyncIterator[Item_co]]: ...
+
+
+def method_of(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
+    """Return the method that sends the request of an operation."""
+
+    @described_by(build)
+    def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
+        return self.send(build(*arguments, **options))
+
+    return cast("ClientMethod[P, T]", method)
+
+
+def list_method_of(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
+    """Return the method that iterates over the list that an operation returns."""
+
+    @described_by(build)
+    def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
+        return self.items(build(*arguments, **options))
+
+    return cast("ListMethod[P, Item]", method)

@@ -36,7 +36,9 @@ def put_run(
     body: dict[str, Any] = {"metadata_json": {"rag_enabled": rag_enabled}}
     if model is not None:
         body["model"] = model
-    return Call("PUT", _RUN, CodeRun, named=_named(project, run=run), body=body, of_project=True)
+    return Call(
+        "PUT", _RUN, CodeRun, named=_path_names(project, run=run), body=body, of_project=True
+    )
 
 
 def record_run_events(
@@ -56,7 +58,7 @@ def record_run_events(
         "POST",
         f"{_RUN}/events",
         ReceivedEvents,
-        named=_named(project, run=run),
+        named=_path_names(project, run=run),
         lines=lines,
         of_project=True,
     )
@@ -87,7 +89,7 @@ def retrieve(
         "POST",
         f"{_PROJECT}/retrieve",
         RetrievedChunks,
-        named=_named(project),
+        named=_path_names(project),
         body=body,
         of_project=True,
     )
@@ -117,7 +119,7 @@ def invalidate(path: str, *, project: str | None = None) -> Call[InvalidatedFile
         "POST",
         f"{_PROJECT}/invalidate",
         InvalidatedFiles,
-        named=_named(project),
+        named=_path_names(project),
         body={"paths": [path]},
         of_project=True,
     )
@@ -128,12 +130,12 @@ def _index(project: str | None, paths: Sequence[str] | None) -> Call[IndexedProj
         "POST",
         f"{_PROJECT}/index-rag",
         IndexedProject,
-        named=_named(project),
+        named=_path_names(project),
         body=None if paths is None else {"paths": list(paths)},
         of_project=True,
         repeatable=False,
     )
 
 
-def _named(project: str | None, **names: str) -> dict[str, str]:
+def _path_names(project: str | None, **names: str) -> dict[str, str]:
     return names if project is None else {"id": project, **names}

@@ -6,6 +6,7 @@ All decisions are made here. The blocking client and the asynchronous client onl
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -24,6 +25,45 @@ from rag_assets.api.responses import Problem
 from rag_assets.client.calls import Call, FormFile
 from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, refusal
 from rag_assets.common.errors import ConfigurationError
+
+
+class ClientOptions(TypedDict):
+    """The arguments of a client that environment variables determine.
+
+    | variable | default | meaning |
+    |---|---|---|
+    | RAG_ASSETS_URL | http://127.0.0.1:8000 | address of the service |
+    | RAG_ASSETS_TOKEN | required | a service token or a JWT |
+    | RAG_ASSETS_TENANT | none | default for calls without a tenant |
+    | RAG_ASSETS_PROJECT | none | default for calls about guidelines or code without a project |
+    """
+
+    url: str
+    token: str
+    tenant: str | None
+    project: str | None
+
+
+def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
+    """Read the settings.
+
+    Raises:
+        ConfigurationError: RAG_ASSETS_TOKEN is not set.
+    """
+    env = os.environ if environ is None else environ
+    token = env.get("RAG_ASSETS_TOKEN")
+    if not token:
+        raise ConfigurationError(
+            "RAG_ASSETS_TOKEN is not set",
+            hint="create a service token with `rag-assets tokens create`",
+        )
+    return ClientOptions(
+        url=env.get("RAG_ASSETS_URL") or "http://127.0.0.1:8000",
+        token=token,
+        tenant=env.get("RAG_ASSETS_TENANT") or None,
+        project=env.get("RAG_ASSETS_PROJECT") or None,
+    )
+
 
 T = TypeVar("T")
 

@@ -20,10 +20,17 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message, message_context
 from rag_assets.mcp.messages import redacted, root_logger_unchanged
-from rag_assets.mcp.prompts import Prompt
-from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
+from rag_assets.mcp.tools import (
+    DEFAULT_TOOLS,
+    Knowledge,
+    MessageContext,
+    Prompt,
+    Tool,
+    ToolFunction,
+    current_message,
+    message_context,
+)
 from rag_assets.tenants.problems import problem_of
 
 if TYPE_CHECKING:

@@ -6,20 +6,96 @@ page cannot forget a protection.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from jinja2 import BaseLoader, ChoiceLoader, PackageLoader, PrefixLoader
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rag_assets.panel.settings import PATH
+from rag_assets.web.renderer import environment
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
-    from rag_assets.panel.renderer import Renderer
     from rag_assets.storage.catalog.accounts.panel_sessions import PanelSession
     from rag_assets.storage.catalog.builds.syncs import HeldDeletions
+
+_TYPES = {
+    "panel.css": "text/css; charset=utf-8",
+    "panel.js": "text/javascript; charset=utf-8",
+    "unsaved.js": "text/javascript; charset=utf-8",
+    "vendor/htmx.min.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_FOR_EVER = "public, max-age=31536000, immutable"
+_DIGITS = 16
+_GONE = 404
+
+
+def address_of(name: str) -> str:
+    """Return the path from which browsers load a file."""
+    return f"{PATH}/assets/{_digest(name)}/{name}"
+
+
+async def asset(request: Request) -> Response:
+    """Return a file; anyone may load it."""
+    name = request.path_params["name"]
+    if name not in _TYPES or request.path_params["digest"] != _digest(name):
+        return PlainTextResponse("There is no such file.\n", _GONE)
+    return Response(_content(name), headers={"Cache-Control": _FOR_EVER}, media_type=_TYPES[name])
+
+
+@cache
+def _content(name: str) -> bytes:
+    return files("rag_assets.panel").joinpath("static", *name.split("/")).read_bytes()
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(_content(name)).hexdigest()[:_DIGITS]
+
+
+class Renderer:
+    """Renders pages.
+
+    Args:
+        systems: systems with templates; each template is found below the system's name.
+    """
+
+    def __init__(self, systems: Iterable[SystemPanel]) -> None:
+        of_systems: dict[str, BaseLoader] = {
+            system.name: PackageLoader(system.package) for system in systems
+        }
+        loader = ChoiceLoader([PackageLoader("rag_assets.panel"), PrefixLoader(of_systems)])
+        self._environment = environment(loader)
+        self._environment.filters |= {"moment": minute, "person": person, "embedder": embedder}
+        self._environment.globals |= {"asset": address_of, "panel": PATH}
+
+    def page(self, template: str, **values: Any) -> str:
+        """Render a page, or a part of a page."""
+        return self._environment.get_template(template).render(**values)
+
+
+def minute(at: datetime | None) -> str:
+    """Format a time in UTC, to the minute; "never" if there is none."""
+    return "never" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def person(name: str) -> str:
+    """Return the name of a caller without the prefix that states the kind of the token."""
+    return name.removeprefix("jwt:")
+
+
+def embedder(embedder_id: str) -> str:
+    """Return the name of an embedder without the digest of its settings."""
+    return embedder_id.partition("+")[0]
+
 
 Method: TypeAlias = Literal["GET", "POST"]
 _SEE_OTHER = 303

@@ -22,11 +22,11 @@ from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.backend import Backend
 from rag_assets.api.guard import require_plain, whole_body
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.problems import Refused, classified, http_kind
+from rag_assets.api.problems import Refused, classify, http_kind
+from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
-from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
-from rag_assets.panel.renderer import Renderer
-from rag_assets.panel.sessions import hashed, request_token
+from rag_assets.panel.frame import PanelPage, Renderer, SystemPanel, Visit
+from rag_assets.panel.sessions import hash_secret, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
 from rag_assets.storage.catalog.accounts.panel_sessions import RECENT_TIME, PanelSession
 from rag_assets.storage.catalog.builds.syncs import HeldDeletions
@@ -151,7 +151,7 @@ class Guarding:
 
         async def validate() -> PanelSession:
             table = self.backend.catalog.panel_sessions
-            found = await self.in_thread(partial(table.find, hashed(secret, origin), use=use))
+            found = await self.in_thread(partial(table.find, hash_secret(secret, origin), use=use))
             if found is None:
                 raise Unauthenticated("the session has ended", hint="sign in again")
             return found
@@ -275,7 +275,7 @@ class Guarding:
             detail = error.detail if isinstance(error, Refused) else None
             response = self.error(request, kind.status, kind.title, detail)
         except RagAssetsError as error:
-            kind, detail = classified(request.state.request_id, error)
+            kind, detail = classify(request.state.request_id, error)
             title = "Your session has ended" if isinstance(error, SessionEnded) else kind.title
             response = self.error(request, kind.status, title, detail)
             if isinstance(error, SessionEnded | OtherSession):
@@ -285,7 +285,7 @@ class Guarding:
             if retry_after is not None:
                 response.headers["Retry-After"] = str(round(retry_after))
         except Exception as error:
-            kind, detail = classified(request.state.request_id, error)
+            kind, detail = classify(request.state.request_id, error)
             response = self.error(request, kind.status, kind.title, detail)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
@@ -340,3 +340,27 @@ def _to_sign_in(request: Request) -> Response:
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": SIGN_IN})
     return RedirectResponse(SIGN_IN, _SEE_OTHER)
+
+
+class SignedForm(UploadForm):
+    """A form of a page, with the token in a field before the file.
+
+    Args:
+        content_type: Content-Type header of the request.
+        fields: names of the other fields that the form may have.
+        token: request token of the session.
+    """
+
+    def __init__(self, content_type: str, fields: frozenset[str], token: str) -> None:
+        super().__init__(content_type, fields | {TOKEN_FIELD})
+        self._token = token
+
+    def _end_headers(self) -> None:
+        super()._end_headers()
+        if self._part.is_file:
+            require_token(self.values.get(TOKEN_FIELD, ""), self._token)
+
+    def finish(self) -> str:
+        """See UploadForm; a form without a file must also contain the token."""
+        require_token(self.values.get(TOKEN_FIELD, ""), self._token)
+        return super().finish()

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from rag_assets.api.client_addresses import is_loopback
+from rag_assets.api.authentication import is_loopback
 from rag_assets.common.errors import ConfigurationError
 
 PATH = "/panel"

@@ -24,13 +24,13 @@ from rag_assets.panel.guarding import (
     PanelRoute,
     require_token,
 )
-from rag_assets.panel.projects import panel_tenant
 from rag_assets.panel.sessions import (
     begin_session,
-    hashed,
+    hash_secret,
     holder_of,
     make_link,
-    redeemed,
+    panel_tenant,
+    redeem_code,
     request_token,
 )
 from rag_assets.panel.settings import PATH
@@ -153,7 +153,7 @@ class SigningIn:
         if await self._redeem_code(request, code) is None:
             return self._used_up()
         origin = self._guarding.require_origin(request)
-        secret = await self._guarding.in_thread(partial(redeemed, self._catalog, code, origin))
+        secret = await self._guarding.in_thread(partial(redeem_code, self._catalog, code, origin))
         return self._used_up() if secret is None else self._build_signed_in_response(secret)
 
     async def sign_out(self, request: Request) -> Response:
@@ -198,7 +198,7 @@ class SigningIn:
         return self._hash_secret(visit.request, secret)
 
     def _hash_secret(self, request: Request, secret: str) -> bytes:
-        return hashed(secret, self._guarding.require_origin(request))
+        return hash_secret(secret, self._guarding.require_origin(request))
 
     async def _redeem_code(self, request: Request, code: str) -> PanelSession | None:
         """Return the session that a code opens; an unknown code counts as a failed attempt."""
@@ -268,7 +268,7 @@ class SigningIn:
         return self._guarding.sign_in_page(_GONE, _USED_UP)
 
     def _words(self, request: Request, error: RagAssetsError) -> str:
-        from rag_assets.api.problems import classified
+        from rag_assets.api.problems import classify
 
-        kind, detail = classified(request.state.request_id, error)
+        kind, detail = classify(request.state.request_id, error)
         return f"{kind.title}: {detail}." if detail else f"{kind.title}."

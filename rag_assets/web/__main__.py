@@ -9,8 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.web.frame_policy import FramePolicy
-from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard
+from rag_assets.web.middleware import LOOPBACK_NAMES, FramePolicy, LoopbackGuard
 from rag_assets.web.pages import PageFactory, routes
 
 _STATEMENT_TIMEOUT_MS = 15_000

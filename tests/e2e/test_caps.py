@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from rag_assets import definitions
-from rag_assets.cli.commands.runs import Runner, RunResult
+from rag_assets.cli.runs import Runner, RunResult
 from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource

@@ -121,6 +121,8 @@ def search_until_told(tenant: str, path: Path) -> None:
     from rag_assets.search import Retriever
     from rag_assets.search.model import SearchRequest
 
+    from rag_assets.cli.session import Session
+
     session = Session()
     retriever = Retriever(session.catalog, session.store, session.embedders)
     query = "The counter stands at version"

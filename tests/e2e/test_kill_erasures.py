@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assets.cli.commands.sync_lanes import shares
+from rag_assets.cli.sync_lanes import shares
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG
 from tests.installation import FAST, Installation

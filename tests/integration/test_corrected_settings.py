@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.cli.commands.follow import TenantFollower
+from rag_assets.cli.follow import TenantFollower
 from rag_assets.common.environment import environment_key
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.documents.model import Document

@@ -22,10 +22,11 @@ import pytest
 import yaml
 from dagster._core.events import EngineEventData
 from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
+from rag_assets.runtime.program_processes import plain_url
 from sqlalchemy import insert
 
 import rag_assets.dagster
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition

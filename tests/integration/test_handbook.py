@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from examples.judge import HANDBOOK, TOP_K, Question, questions, rank, score
-from rag_assets.cli.commands.demo import INCLUDE, SETTINGS
+from rag_assets.cli.demo import INCLUDE, SETTINGS
 from rag_assets.storage.catalog.documents.model import Document
 from tests.installation import Installation
 

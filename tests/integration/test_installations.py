@@ -13,7 +13,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from sqlalchemy import create_engine, text
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.index.elasticsearch.mapping import write_alias

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
-from rag_assets.cli.commands.sync import sync_tenant
+from rag_assets.cli.sync import sync_tenant
 from tests.installation import FAST, Installation
 
 MOST_STATEMENTS = 305

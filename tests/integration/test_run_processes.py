@@ -11,6 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.launcher.base import WorkerStatus
+from rag_assets.runtime.liveness import ProcessIdentity, wait_for
 
 from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from rag_assets.runtime.liveness import ProcessIdentity, wait_for
@@ -20,8 +21,8 @@ from tests.namespaces import needs_namespaces, start_in_namespace
 RUN = """
 import sys
 import dagster as dg
-from rag_assets.cli.commands.runs import repository
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.runs import repository
+from rag_assets.cli.session import Session
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import process_tags
 with Session() as session:

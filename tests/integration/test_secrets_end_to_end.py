@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.cli.commands.runs import Runner
+from rag_assets.cli.runs import Runner
 from tests.installation import FAST, CommandResult, Installation
 from tests.unit.ingest.parsing.test_masked_formats import MAKERS
 from tests.unit.privacy.secrets import planted

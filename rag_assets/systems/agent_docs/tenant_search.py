@@ -18,6 +18,7 @@ from pydantic import Field
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.knowledge import DISABLED, Knowledge
 from rag_assets.mcp.tools import Tool, ToolFunction
+from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
 from rag_assets.search.contexts import results_text
 from rag_assets.search.progress import Ranking, SearchProgress
 from rag_assets.search.recall import candidate_count, entry_filter_of

@@ -9,8 +9,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Path, Request
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.identity import Identity
 from rag_assets.common.errors import InvalidRequest, UnknownProject
 from rag_assets.plugins.registry import installed_systems

@@ -19,9 +19,8 @@ from rag_assets.api.guideline_responses import (
     GuidelinesContext,
     UploadedDocument,
 )
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import (
     ConfigurationError,
     NoProviderKey,

@@ -7,8 +7,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rag_assets.cli.arguments import AsOption, Json, RoleOption, caller_of
-from rag_assets.cli.projects import OrganizationArgument, ProjectArgument
+from rag_assets.cli.arguments import (
+    AsOption,
+    Json,
+    OrganizationArgument,
+    ProjectArgument,
+    RoleOption,
+    caller_of,
+)
 
 DocumentArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the document.")

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from rag_assets.api.record_states import reason
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.api.record_routes import reason
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.records import ROOT

@@ -9,13 +9,11 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
-from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import Refused, documented
-from rag_assets.api.record_lines import Bulk
+from rag_assets.api.problems import Refused, documented, invalid_fields
+from rag_assets.api.record_streams import Bulk
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import (
     PageAccess,

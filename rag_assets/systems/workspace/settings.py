@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.backend import Backend
-from rag_assets.api.status import model_name, pending_model
+from rag_assets.api.knowledge_routes import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
 from rag_assets.common.errors import (
     ConfigurationError,

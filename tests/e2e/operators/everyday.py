@@ -9,7 +9,7 @@ from functools import partial
 import dagster as dg
 import psycopg
 
-from rag_assets.cli.commands.runs import repository
+from rag_assets.cli.runs import repository
 from tests.e2e.operators.model import Operated
 from tests.e2e.operators.walk import Walk, step
 from tests.e2e.operators.world import label_of

@@ -13,14 +13,16 @@ from typing import Any
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Caller, SearchRequest
 from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
 from rag_assets.api.authentication import require_authentication
 from rag_assets.api.backend import Backend
+from rag_assets.api.identity import create_token
 from rag_assets.api.rate_limits import Rate
-from rag_assets.api.service_tokens import create_token
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import (

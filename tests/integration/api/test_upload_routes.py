@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rag_assets.api import receiving
+from rag_assets.api import guard
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.client import AsyncClient, Client
 from rag_assets.client.errors import Invalid, NotFound
@@ -241,13 +241,13 @@ def test_a_file_larger_than_memory_of_its_own_comes_in_pieces(
     api: Api, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    write = receiving.ReceivedFile.write
+    write = guard.ReceivedFile.write
 
-    def noted(self: receiving.ReceivedFile, piece: bytes) -> None:
+    def noted(self: guard.ReceivedFile, piece: bytes) -> None:
         sizes.append(len(piece))
         write(self, piece)
 
-    monkeypatch.setattr(receiving.ReceivedFile, "write", noted)
+    monkeypatch.setattr(guard.ReceivedFile, "write", noted)
     content = b"A line of a long file.\n" * 170_000
     with Client(address, api.token("chief", role="admin")) as client:
         uploaded = client.upload("long.txt", content)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.cli.commands.runs import Runner
+from rag_assets.cli.runs import Runner
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import DOCUMENTS, CheckedTenant
 

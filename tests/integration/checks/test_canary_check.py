@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.definitions import build_defs
 from rag_assets.models.embedding.vectors import PROBES
 from rag_assets.storage.catalog.accounts.tables import embedder_probes

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
 from rag_assets.checks.tenant_check import DEEP_TAG
-from rag_assets.cli.commands.runs import Runner
+from rag_assets.cli.runs import Runner
 from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.catalog_mark import accept_catalog

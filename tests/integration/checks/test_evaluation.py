@@ -17,7 +17,7 @@ from sqlalchemy import delete, select, update
 
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck, build_checks
 from rag_assets.checks.verdict import Verdict
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.common.errors import ConfigurationError, TenantGone
 from rag_assets.declarations import PLAIN, AssetJob
 from rag_assets.definitions import build_defs, build_resources

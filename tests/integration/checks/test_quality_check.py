@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from examples.judged.judgements import ANNEX, judged_questions
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.definitions import build_defs
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.store import store_questions

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone, Overloaded
-from rag_assets.api.shares import Turns
+from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone, Overloaded, Turns
 
 
 async def worked(admission: Admission, tenant: str, seconds: float = 0.0) -> str:

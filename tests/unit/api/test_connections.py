@@ -15,11 +15,9 @@ from fastapi import FastAPI, Request, Response
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from rag_assets.api.connections import Connection
+from rag_assets.api.connections import DRAINED_BYTES, Connection
 from rag_assets.api.guard import whole_body
-from rag_assets.api.http_protocol import DRAINED_BYTES
-from rag_assets.api.metrics import RequestMetrics
-from rag_assets.api.middleware import RequestMiddleware
+from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
 from rag_assets.api.problems import handle_problems
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.api.fair_queue import FairQueue
+from rag_assets.api.admission import FairQueue
 
 
 def taken(queue: FairQueue[str]) -> list[str]:

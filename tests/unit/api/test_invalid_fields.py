@@ -8,14 +8,13 @@ from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from rag_assets.search.model import PATTERN as LANGUAGE_PATTERN
 
-from rag_assets.api.app import build_app
+from rag_assets.api.app import Description, build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.invalid_fields import invalid_fields
-from rag_assets.api.model import QueryRequest
-from rag_assets.api.openapi import Description
+from rag_assets.api.model import QueryRequest, Reindex
+from rag_assets.api.problems import invalid_fields
 from rag_assets.api.responses import InvalidField
-from rag_assets.api.write_model import Reindex
 from rag_assets.common.invalid_values import PATTERNS
 from rag_assets.records.text_records import RecordBody
 from rag_assets.search.model import PATTERN as LANGUAGE_PATTERN

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.jwt_keys import KeySet, keys_of
-from rag_assets.api.jwt_tokens import JwtVerifier
+from rag_assets.api.jwt_tokens import JwtVerifier, KeySet, keys_of
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 

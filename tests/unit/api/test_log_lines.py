@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.api.log_lines import LOGGER, BackgroundLogHandler, JsonLines
-from rag_assets.mcp.knowledge import Knowledge
 from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import Knowledge
 
 MOST = 50
 

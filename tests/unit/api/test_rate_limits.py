@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.api.rate_limits import Rate, Rates, TooManyRequests
-from rag_assets.api.shared_windows import SharedWindows
+from rag_assets.api.rate_limits import Rate, Rates, SharedWindows, TooManyRequests
 from rag_assets.common.errors import ConfigurationError
 
 

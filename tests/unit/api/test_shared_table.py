@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from rag_assets.api.shared_table import SharedTable
+from rag_assets.api.rate_limits import SharedTable
 
 NUMBER = 8
 

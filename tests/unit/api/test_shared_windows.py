@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.api.shared_windows import SharedWindows
+from rag_assets.api.rate_limits import SharedWindows
 
 STEPS = st.lists(st.floats(0, 40, allow_nan=False), max_size=60)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.api.shares import Turns
+from rag_assets.api.admission import Turns
 
 
 @given(st.integers(1, 8), st.integers(1, 100))

@@ -15,7 +15,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from rag_assets.client import Client
-from rag_assets.client.environment import from_environment
+from rag_assets.client.exchange import from_environment
 from rag_assets.common.errors import ConfigurationError
 from tests.distributions import build_wheel, find_dependencies
 

@@ -13,9 +13,8 @@ from pydantic import TypeAdapter
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.client import AsyncClient, Client, Filters, Question, operations
-from rag_assets.client.calls import Call, Pages
+from rag_assets.client.calls import Call, Pages, described_by
 from rag_assets.client.errors import Invalid
-from rag_assets.client.signatures import described_by
 
 _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs"}
 QUESTION = Question(

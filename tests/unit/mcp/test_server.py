@@ -9,13 +9,22 @@ from typing import Annotated, Any, cast
 import pytest
 from mcp import Client
 from pydantic import Field
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.mcp.tools import (
+    DEFAULT_TOOLS,
+    Knowledge,
+    MessageContext,
+    Tool,
+    ToolFunction,
+    current_message,
+)
 
 CONTEXT = MessageContext("port", Caller(principals=("ada",)))
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from rag_assets.web.frame_policy import FramePolicy
+from rag_assets.web.middleware import FramePolicy
 
 
 @pytest.mark.parametrize(

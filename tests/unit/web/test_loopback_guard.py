@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from rag_assets.web.loopback_guard import LoopbackGuard
+from rag_assets.web.middleware import LoopbackGuard
 
 
 async def _app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,7 +18,7 @@ from rag_assets.api.problems import Refused
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.uploads import shown_name
 from rag_assets.panel.frame import Visit
-from rag_assets.panel.upload_form import SignedForm
+from rag_assets.panel.guarding import SignedForm
 from rag_assets.storage.catalog.uploads.states import UploadStatus
 from rag_assets.systems.team_guidelines.panel.plain_text import show_text
 from rag_assets.systems.team_guidelines.panel.room import Room, open_room

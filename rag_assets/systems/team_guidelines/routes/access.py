@@ -9,8 +9,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Path, Request
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.identity import Identity
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.projects import (

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.guideline_responses import GuidelinesContext, GuidelinesText
+from rag_assets.api.model import named_versions
 from rag_assets.api.problems import documented
-from rag_assets.api.write_model import named_versions
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.errors import TextRefused

@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from rag_assets.api.record_states import listed_records, reason, whereabouts
+from rag_assets.api.record_routes import listed_records, reason, whereabouts
 from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.workspace_responses import PageAccess
 from rag_assets.common.errors import UnknownDocument

@@ -9,9 +9,9 @@ from typing import Any, Final, get_args
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from rag_assets.api.reindexing import reindexed
-from rag_assets.api.status import status_of_records
-from rag_assets.api.write_model import Reindex
+from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.model import Reindex
+from rag_assets.api.write_routes import reindexed
 from rag_assets.common.errors import (
     ConfiguredByOperator,
     InvalidRequest,

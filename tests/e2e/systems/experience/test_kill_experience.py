@@ -16,7 +16,7 @@ from uuid import UUID
 
 import pytest
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, ProjectDraft
 from rag_assets.systems.experience.service import Experience

@@ -20,6 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -27,9 +30,8 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, message_context
 from rag_assets.panel.application import build_panel
 from rag_assets.panel.settings import PanelSettings
 from rag_assets.plugins.registry import installed_systems

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 
 from rag_assets.common.tokens import count_text
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, message_context
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader

@@ -14,6 +14,7 @@ from typing import Any
 import jwt
 import uvicorn
 from fastapi import FastAPI
+from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -22,7 +23,7 @@ from rag_assets.api.rate_limits import Rate
 from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs

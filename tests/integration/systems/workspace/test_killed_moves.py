@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 PAGES = 1_500
 MOVER = """
 import sys
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.systems.workspace.page_table import TreeTable
 from rag_assets.systems.workspace.tree import Page
 with Session() as session:

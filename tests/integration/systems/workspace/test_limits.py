@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from rag_assets.api.rate_limits import Rate
-from rag_assets.api.record_lines import MOST_BYTES, MOST_LINES
+from rag_assets.api.record_streams import MOST_BYTES, MOST_LINES
 from rag_assets.ingest.sources.records import MAX_FILE_BYTES
 from rag_assets.storage.catalog.tables import source_records
 from tests.dumps import is_blob

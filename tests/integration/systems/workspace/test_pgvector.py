@@ -16,9 +16,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 
 from rag_assets.checks.vectors_beside import verdict_of
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors

@@ -18,8 +18,8 @@ def group() -> None:
 def lookups_(tenant: TenantArgument, json: Json = False) -> None:
     """List the terms that were looked up."""
     from glossary_system.tables import lookups
-    from rag_assets.cli.commands.output import print_json, print_table
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.output import print_json, print_table
+    from rag_assets.cli.session import Session
 
     with Session() as session:
         counts = lookups(session.catalog.database, session.catalog.tenants.get(tenant).id)

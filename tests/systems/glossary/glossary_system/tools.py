@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
+from rag_assets.search.model import SearchRequest
 
 from rag_assets.mcp.knowledge import Knowledge, current_message
 from rag_assets.mcp.prompts import Prompt, PromptFunction
 from rag_assets.mcp.tools import Tool, ToolFunction
 from rag_assets.search.model import SearchRequest
+from rag_assets.mcp.tools import (
+    Knowledge,
+    Prompt,
+    PromptFunction,
+    Tool,
+    ToolFunction,
+    current_message,
+)
 
 
 def _define(knowledge: Knowledge) -> ToolFunction:

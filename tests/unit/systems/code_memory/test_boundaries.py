@@ -13,10 +13,10 @@ NAMED: Final = re.compile(r"code[-_ ]memory", re.IGNORECASE)
 ALLOWED = {
     # The client distribution has one class with all operations, and is installed without systems.
     "api/run_responses.py",
-    "client/base.py",
+    "client/clients.py",
     "client/code_operations.py",
     # Help of options of the one search command, which says where they apply.
-    "cli/search_options.py",
+    "cli/arguments.py",
 }
 
 

@@ -10,20 +10,18 @@ ROOT = Path(rag_assets.__file__).parent
 ALLOWED = {
     # The client distribution has one class with all operations, and is installed without systems.
     "api/workspace_responses.py",
-    "client/base.py",
+    "client/clients.py",
     "client/operations.py",
     "client/workspace_operations.py",
     # `GET /rag/status` answers some tenants with such a response.
     "api/knowledge_routes.py",
-    "api/status.py",
     # Fields, values and descriptions of endpoints, tools and options, which users read.
-    "api/event_routes.py",
-    "api/record_lines.py",
+    "api/model.py",
     "api/record_routes.py",
+    "api/record_streams.py",
     "api/responses.py",
-    "api/write_model.py",
-    "cli/search_options.py",
-    "ingest/parsing/detection.py",
+    "cli/arguments.py",
+    "ingest/parsing/detection/signatures.py",
     "mcp/tools.py",
     "retrieval/model.py",
     # A remedy names the command that allows the deletion.
@@ -34,7 +32,7 @@ ALLOWED = {
 }
 OTHER_WORKSPACES = {
     # Dagster's workspace.yaml.
-    "cli/commands/session.py",
+    "cli/session.py",
     "cli/fork_server.py",
     "common/settings.py",
     "dagster_compat.py",

@@ -1,0 +1,305 @@
+"""Endpoints that receive contents of records, and records in lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, ClassVar
+
+from fastapi import APIRouter, Query, Request
+from starlette.routing import Match
+from starlette.types import Scope
+
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
+from rag_assets.api.guard import (
+    Guarded,
+    RawContent,
+    Streamed,
+    open_to_writers,
+    require_few_values,
+    whole_body,
+)
+from rag_assets.api.middleware import replay_body
+from rag_assets.api.model import RecordQuery, SourceId, named_versions
+from rag_assets.api.problems import Refused, documented, invalid_fields
+from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, drafting_of
+from rag_assets.api.responses import RecordLine, RecordLines, Written
+from rag_assets.common.errors import UnknownDocument, VersionChanged
+from rag_assets.common.invalid_values import InvalidFields, invalid
+from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF, PLAIN, TSV
+from rag_assets.ingest.sources.record_bodies import BODIES
+from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
+from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.secrets.spans import mask, merge_spans
+from rag_assets.records.drafts import Draft, Drafting, parse_clock
+from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, records_source
+from rag_assets.records.writing import BULK, Outcome, write_drafts
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+
+_CONTENT = "/records/file/{source_id:path}/content"
+_FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
+
+
+class _OfContent(Streamed):
+    """A route for contents; it does not match if `/content` is a part of the record's id."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether the route matches a request.
+
+        Routes match the decoded path. Without this check, an id that ends in `/content`, with an
+        encoded slash, would look like the content of a file with a shorter id.
+        """
+        raw = scope.get("raw_path")
+        if raw is not None and not raw.endswith(b"/content"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=_OfContent)
+
+
+@contents.put(
+    _CONTENT,
+    status_code=202,
+    responses=documented(408, 409, 413, 415),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+@open_to_writers
+async def put_content(
+    request: Request,
+    source_id: SourceId,
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Written:
+    """Upload the content of a file that was pushed. For admins and writers.
+
+    The content is PDF, Markdown, plain text, Word, HTML, CSV or TSV; if OCR is on, also a PNG,
+    JPEG, TIFF or WebP picture. Its bytes determine the format; the file's name distinguishes text
+    formats. It may have at most 50 MiB.
+    """
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    backend.written.take(identity.name)
+    target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
+    file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))
+    async with backend.receiving.file(
+        request,
+        RawContent(),
+        file.takes,
+        tenant_id=tenant_id,
+        caller=identity.name,
+        receive=partial(backend.uploads.receive, file.known.ref),
+    ) as received:
+        new = await backend.run(
+            tenant_id,
+            identity.name,
+            partial(
+                backend.uploads.examine,
+                file.takes,
+                received,
+                file_name=file.name,
+                by=identity.name,
+                pictures=file.may_be_picture,
+            ),
+        )
+        changed = await backend.write(
+            tenant_id,
+            partial(
+                backend.uploads.store_content,
+                file.known.ref,
+                new,
+                received,
+                document_id=file.document_id,
+                path=f"{FILE}/{source_id}",
+            ),
+        )
+    return Written(file.document_id, "queued" if changed else "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A pushed file whose content is about to be received.
+
+    Attributes:
+        known: record of the tenant.
+        name: name for display; credentials in it are masked.
+        takes: the accepted size and formats.
+        may_be_picture: whether pictures are accepted, because OCR is on for the tenant.
+    """
+
+    known: TenantRecord
+    document_id: str
+    name: str
+    takes: UploadsConfig
+    may_be_picture: bool
+
+
+def _file(backend: Backend, target: RecordTarget) -> _File:
+    """Return the file that receives its content, with the accepted size and formats.
+
+    Raises:
+        UnknownDocument: the file was not pushed.
+        InvalidFields: the tenant's records are not typed.
+    """
+    known = backend.catalog.tenants.get(target.tenant_id)
+    tenant = Tenant.from_config(known.config)
+    if not profile_of(tenant.profile).typed_records:
+        raise invalid("source_type", "records of this tenant have no content besides their text")
+    source = records_source(tenant, target.source, pulled=True).name
+    document_id = record_document_id(source, FILE, target.source_id)
+    record = backend.catalog.records.find(target.tenant_id, document_id)
+    if record is None:
+        raise UnknownDocument(
+            "no file with this id was pushed", hint="push the file before its content"
+        )
+    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
+    name = str(json.loads(record.text)["name"])
+    # The name is masked because it is shown in more places than the record, which is stored
+    # unchanged.
+    shown = mask(name, merge_spans(described_spans(name)))
+    return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)
+
+
+MOST_LINES = 1_000
+MOST_BYTES = 16 * 1024 * 1024
+_BULK_SECONDS = 60.0
+_NDJSON = "application/x-ndjson"
+
+
+class Bulk(Guarded):
+    """A guarded route for a body with many lines."""
+
+    most_bytes: ClassVar[int] = MOST_BYTES
+
+    async def admitted(self, request: Request) -> Request:
+        """Return the request for the handler, after reading its body."""
+        body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
+        return Request(request.scope, replay_body(body, request.receive))
+
+
+record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Bulk)
+
+
+@record_lines.post(
+    "/records",
+    responses=documented(400, 408, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                _NDJSON: {
+                    "schema": {
+                        "type": "string",
+                        "description": "A JSON object a line: `op` (put or delete), `type`, `id`,"
+                        " `if_match`, and what a single write has.",
+                    }
+                }
+            },
+        }
+    },
+)
+@open_to_writers
+async def write_records(
+    request: Request,
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> RecordLines:
+    """Push and delete many records, with a JSON object on each line. For admins and writers.
+
+    A request may have at most 1,000 lines. The lines are applied in their order, in one
+    transaction; an invalid line does not stop the others. Records that are pushed singly are
+    indexed before records that are pushed here.
+    """
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    sent = enumerate((await request.body()).split(b"\n"), start=1)
+    lines = {number: line for number, line in sent if line.strip()}
+    if len(lines) > MOST_LINES:
+        raise Refused(413, f"send at most {MOST_LINES:,} lines at once")
+    if lines:
+        backend.written.take(identity.name, len(lines))
+    names = request.app.state.description.names
+
+    def write() -> RecordLines:
+        drafting, known = drafting_of(backend, tenant_id, parameters.source)
+        drafts = [*_drafts(drafting, lines.values())]
+        outcomes = write_drafts(
+            backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK
+        )
+        found = (_line(*one, names) for one in zip(lines, outcomes, strict=True))
+        return RecordLines(tuple(found))
+
+    return await backend.write(tenant_id, write)
+
+
+def _drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
+    for line in lines:
+        try:
+            yield _draft(drafting, line)
+        except InvalidFields as error:
+            yield error
+
+
+def _draft(drafting: Drafting, line: bytes) -> Draft:
+    try:
+        values = json.loads(line, parse_constant=_no_number)
+        require_few_values(line, most=MOST_VALUES)
+    except (ValueError, RecursionError):
+        raise invalid("body", "it is not JSON") from None
+    except Refused as error:
+        raise invalid("body", str(error.detail)) from None
+    if not isinstance(values, dict):
+        raise invalid("body", "it must be a JSON object")
+    named = {name: values.pop(name, None) for name in ("op", "type", "id")}
+    for name, value in named.items():
+        if not isinstance(value, str) or not _NAMED[name](value):
+            raise invalid(name, _PROBLEMS[name])
+    if_match = values.pop("if_match", None)
+    if not isinstance(if_match, str | None):
+        raise invalid("if_match", "it must be the ETag of the record")
+    if named["op"] == "delete":
+        page_uuid = values.pop("page_uuid", None)
+        clock = parse_clock(values)
+        if values:
+            raise invalid(next(iter(values)), "there is no such field")
+        draft = drafting.delete(named["type"], named["id"], page_uuid, clock)
+    else:
+        draft = drafting.put(named["type"], named["id"], values)
+    return draft if if_match is None else replace(draft, etags=named_versions(if_match))
+
+
+def _no_number(_: str) -> None:
+    raise ValueError
+
+
+_NAMED = {
+    "op": lambda value: value in {"put", "delete"},
+    "type": lambda value: SOURCE_TYPE.fullmatch(value) is not None,
+    "id": lambda value: SOURCE_ID.fullmatch(value) is not None,
+}
+_PROBLEMS = {
+    "op": "it must be put or delete",
+    "type": f"it must be a type of records, in a workspace one of: {', '.join(BODIES)}",
+    "id": "it must be text of up to 512 characters, without control characters",
+}
+
+
+def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
+    if isinstance(outcome, InvalidFields):
+        errors = tuple(invalid_fields(outcome.errors, names | _NAMED.keys()))
+        return RecordLine(number, "invalid", errors=errors)
+    if isinstance(outcome, UnknownDocument):
+        return RecordLine(number, "unknown-page")
+    if isinstance(outcome, VersionChanged):
+        return RecordLine(number, "changed-meanwhile")
+    return RecordLine(number, outcome.outcome, outcome.document_id, etag=outcome.etag)

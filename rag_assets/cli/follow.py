@@ -1,0 +1,223 @@
+"""Follow changes: sync tenants with changed sources, as the daemon's sensor would.
+
+For a tenant that is due, it runs one slice of work and returns when to check the tenant again: at
+once if work is left, soon if another run is in progress or a file may have changed again. A failure
+is recorded as for the daemon's runs, and the sensor decides about the retry.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rag_assets.cli.output import warn
+from rag_assets.cli.session import Session, with_session
+from rag_assets.common.environment import environment_key
+from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.cli.runs import RunResult
+    from rag_assets.resources.own_runs import OwnRuns
+    from rag_assets.resources.workbench import Workbench
+    from rag_assets.sensors.due import TenantState
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
+    from rag_assets.tenants.model import Tenant
+
+SENSOR = "source_files"
+"""Name of the sensor whose stopping also stops the watcher: then no run may start automatically."""
+
+_OTHER_SENSOR = "tenants"
+_STATE_SECONDS = 5.0
+_RETRY_SECONDS = 5.0
+_BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
+_RACY_SECONDS = 2.2
+"""Age from which a file's modification time reliably shows a change after the listing."""
+_UNSETTLED_SECONDS = 30.0
+
+
+@with_session
+def follow(session: Session, descriptor: int) -> None:
+    """Sync the tenants that a connection names, one per line, until it ends.
+
+    Args:
+        session: the installation.
+        descriptor: descriptor of the connection. For each tenant, it receives the seconds after
+            which the tenant should be sent again; null if that is not needed.
+    """
+    from rag_assets.resources.stores import close_all
+
+    follower = TenantFollower(session)
+    try:
+        with socket.socket(fileno=descriptor) as connection, connection.makefile("r") as named:
+            for line in named:
+                again = follower.follow(json.loads(line))
+                connection.sendall(json.dumps(again).encode() + b"\n")
+    finally:
+        close_all()
+
+
+def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str | None:
+    """Return the repository and code location in which our sensor was stopped; None if it runs.
+
+    A sensor with the same name in another code location may belong to a team or to another
+    installation.
+    """
+    from rag_assets.dagster_compat import InstigatorStatus, InstigatorType
+    from rag_assets.resources.own_runs import INSTALLATION_TAG
+
+    own = own_runs.installation_tags[INSTALLATION_TAG]
+    namings = own_runs.namings(instance)
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
+    stopped = (
+        state.origin.repository_origin
+        for state in states
+        if state.name in {names.own(SENSOR) for names in namings}
+        and state.status is InstigatorStatus.STOPPED
+    )
+    for origin in stopped:
+        label = origin.get_label()
+        users = own_runs.installations_of(instance, label)
+        target = getattr(origin.code_location_origin, "loadable_target_origin", None)
+        is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
+        # A code location that loads our definitions but has no run yet is recognized by our other
+        # sensors.
+        seems_own = is_own_module or any(
+            (names.own(_OTHER_SENSOR), label) in places for names in namings
+        )
+        if own in users if users else seems_own:
+            return label
+    return None
+
+
+class TenantFollower:
+    """Syncs tenants that are due, with all stores opened once.
+
+    Args:
+        session: the installation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        from rag_assets.billing.embedders import Embedders
+        from rag_assets.definitions import build_resources
+
+        self._session = session
+        # Runs in this process use the same catalog, which is not reconciled here: a sensor reads
+        # tenants.yaml.
+        resources = build_resources()
+        self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
+        self._embedders = Embedders(self._catalog, session.settings)
+        self._workbench: Workbench = resources["rag_assets_workbench"]
+        self._own_runs: OwnRuns = resources["rag_assets_runs"]
+        self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
+        self._busy: dict[str, int] = {}
+        self._left: dict[str, object] = {}
+
+    def follow(self, tenant_id: str) -> float | None:
+        """Run a slice if the tenant is due.
+
+        Returns:
+            seconds until the tenant must be checked again; None if no further check is needed.
+        """
+        try:
+            return self._follow(tenant_id)
+        except TenantLocked:
+            return self._busy_again(tenant_id)
+        except ServiceUnavailable as error:
+            warn(f"{tenant_id}: {error.message}")
+            return _RETRY_SECONDS
+        except RagAssetsError as error:
+            warn(f"{tenant_id}: {error.message}")
+            return None
+
+    def _follow(self, tenant_id: str) -> float | None:
+        from rag_assets.sensors.due import why_due
+
+        record = self._catalog.tenants.find(tenant_id)
+        if record is None or record.state != "ACTIVE" or self._is_stopped():
+            return None
+        held = self._catalog.lock.is_held(tenant_id)
+        if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
+            return self._busy_again(tenant_id)
+        self._busy.pop(tenant_id, None)
+        self._catalog.quarantine.retry_in_environment(
+            [tenant_id], environment_key(self._session.settings)
+        )
+        tenant = self._embedders.tenant(record)
+        state = self._state(record, tenant)
+        now = datetime.now(UTC)
+        reason = why_due(state, now)
+        if reason is None:
+            return None
+        if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
+            return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
+        return self._run(record, tenant, reason)
+
+    def _busy_again(self, tenant_id: str) -> float:
+        times = self._busy[tenant_id] = self._busy.get(tenant_id, -1) + 1
+        return float(min(_MOST_BUSY_SECONDS, _BUSY_SECONDS * 1.5 ** min(times, 20)))
+
+    def _is_stopped(self) -> bool:
+        at, was_stopped = self._stopped
+        if time.monotonic() - at <= _STATE_SECONDS:
+            return was_stopped
+        location = find_stopped_sensor(self._session.instance, self._own_runs)
+        is_stopped = location is not None
+        if is_stopped and not was_stopped:
+            warn(f"the sensor {SENSOR} of {location} is stopped: changes are not followed")
+        self._stopped = time.monotonic(), is_stopped
+        return is_stopped
+
+    def _state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
+        from rag_assets.sensors.state import tenant_state
+
+        return tenant_state(self._catalog, record, tenant, self._session.settings)
+
+    def _confirm(self, record: TenantRecord) -> bool:
+        """Reread documents listed too soon after a change; return False if a run is needed."""
+        from rag_assets.pipeline.listing import confirm_documents
+        from rag_assets.resources.tenant_lock import fail_abandoned_run
+        from rag_assets.storage.catalog.lock import Holder
+
+        with self._catalog.lock.hold(
+            record.id,
+            Holder.here("the change watcher"),
+            on_takeover=lambda former: fail_abandoned_run(self._session.instance, former),
+        ) as held:
+            ctx = self._workbench.context(record.id, guard=held.check, log=warn)
+            return confirm_documents(ctx, self._workbench.scanner())
+
+    def _seconds_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
+        """Return the seconds to wait if documents may have changed after their listing."""
+        names = [source.name for source in tenant.sources]
+        return after if self._catalog.documents.reread_count(tenant.id, names) else None
+
+    def _run(self, record: TenantRecord, tenant: Tenant, reason: str) -> float | None:
+        from rag_assets.sensors.failures import record_failure
+
+        result = self._session.runner.run("sync_tenant", record.id, reason=reason)
+        if result.failure is not None:
+            warn(f"{record.id}: {result.failure.message}")
+            done = "search_index" in result.stages
+            record_failure(self._catalog, record, result.failure.message, all_done=done)
+            return None
+        if self._has_progressed(record.id, result):
+            return 0.0
+        return self._seconds_if_unsettled(tenant, after=_RACY_SECONDS)
+
+    def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
+        """Return whether work is left and the last run made progress."""
+        counts = {name: stage.counts for name, stage in result.stages.items()}
+        left = counts.get("search_index", {}).get("pending", 0)
+        now = left, counts.get("embeddings", {}).get("remaining", 0)
+        before = self._left.pop(tenant_id, None)
+        if left:
+            self._left[tenant_id] = now
+        return bool(left) and (now != before or bool(counts["embeddings"].get("embedded")))

@@ -1,0 +1,104 @@
+"""Output: results on standard output, as text or JSON; progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.privacy.masker import masker_of, might_hold_credential
+
+_CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_PIPED_WIDTH = 240
+"""Columns of a table if standard output is not a terminal."""
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
+
+
+def say(line: str = "") -> None:
+    """Print a line of the result."""
+    sys.stdout.write(harmless(line) + "\n")
+
+
+def progress(line: str) -> None:
+    """Print a line of progress on standard error."""
+    sys.stderr.write(f"  {harmless(_mask(line))}\n")
+    sys.stderr.flush()
+
+
+def warn(line: str) -> None:
+    """Print a warning on standard error."""
+    sys.stderr.write(f"warning: {harmless(_mask(line))}\n")
+
+
+def print_error(error: RagAssetsError, *, as_json: bool) -> None:
+    """Print an error and its hint, masked: they may quote a credential from the arguments."""
+    message, hint = _mask(error.message), _mask(error.hint or "")
+    if as_json:
+        print_json({"error": message, "hint": hint or None})
+        return
+    sys.stderr.write(f"error: {harmless(message)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {harmless(hint)}\n")
+
+
+def _mask(line: str) -> str:
+    """Mask credentials in a line; load the rules only if the line may contain a credential."""
+    if not might_hold_credential(line):
+        return line
+    from rag_assets.common.settings import Settings
+
+    try:
+        local: Path | None = Settings.from_environment().local
+    except RagAssetsError:
+        # The error that is being printed may be the failure to load the rules.
+        local = None
+    return masker_of(local).text(line)
+
+
+def harmless(text: str) -> str:
+    """Replace control characters, because documents and file names may contain any character."""
+    return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table; without rows, only its header."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else harmless(str(cell))) for cell in row))
+    Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(table)
+
+
+def seconds(value: float) -> str:
+    """Format a duration in seconds."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, (Path, UUID)):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,0 +1,222 @@
+"""The work and cost of a tenant's next sync, and the usage and cost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_assets.billing.spending import Cap, caps_of
+from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.formatting import counted, dollars, duration
+from rag_assets.models.prices import split_embedder_id
+from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today, total
+from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.estimates import Estimate, Twice
+    from rag_assets.pipeline.preview import Preview
+
+_COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
+
+app = typer.Typer()
+
+
+@app.command()
+@with_session
+def plan(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show what a sync would do and cost; change nothing."""
+    from rag_assets.pipeline.preview import preview
+
+    found = preview(session.reader(tenant_id))
+    if as_json:
+        print_json({"tenant": tenant_id, **asdict(found)})
+        return
+    say(f"A sync of {tenant_id} would:")
+    print_table(
+        ["", ""],
+        [
+            (
+                "files",
+                f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed",
+            ),
+            (
+                "parse",
+                f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail",
+            ),
+            ("chunks", f"{found.chunks:,}"),
+            (
+                "embeddings",
+                f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
+            ),
+            ("cost", _cost(found)),
+            *([("CPU time", _cpu_time(found))] if found.embedding_cpu_seconds is not None else []),
+            ("duration", _duration(found.estimate, batch=found.batch)),
+            ("disk", _disk(found.estimate)),
+            ("deletions", f"{found.entries_deleted:,} entries"),
+        ],
+    )
+    if found.cap is not None:
+        say(
+            f"\nThe cap of {found.cap.limit_text} would stop it early: {found.cap.spent_text}."
+            " Documents that are done by then are kept."
+        )
+    if found.waiting:
+        say(f"\n{found.waiting:,} documents wait for a batch that is at the provider.")
+    if found.unread:
+        say(f"\n{found.unread}.")
+    for reason in found.unlisted:
+        say(f"\nnot listed, so its documents are kept: {reason}")
+    if found.held:
+        reasons = "; ".join(found.held_reasons)
+        say(
+            f"\n{counted(found.held, 'document')} disappeared, and the deletion would be held back"
+            f" without --allow-deletes: {reasons}"
+        )
+    if found.new_generation:
+        say("\nThe configuration changed: a new generation is built beside the serving one.")
+    if found.twice is not None:
+        say(f"\nUntil it answers, {_twice(found.twice)}")
+
+
+def _cpu_time(found: Preview) -> str:
+    seconds = found.embedding_cpu_seconds or 0.0
+    each = 1000 * seconds / max(1, found.embeddings)
+    return f"about {duration(seconds)} of a core for embedding, {each:,.0f} ms a text"
+
+
+def _duration(estimate: Estimate, *, batch: bool) -> str:
+    if estimate.seconds is None:
+        return f"unknown: never measured here: {', '.join(estimate.rates_lacking)}"
+    return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if batch else ''}"
+
+
+def _disk(estimate: Estimate) -> str:
+    if estimate.bytes is None:
+        return f"unknown: never measured here: {', '.join(estimate.sizes_lacking)}"
+    return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
+
+
+def _twice(twice: Twice) -> str:
+    if not twice.embedded:
+        return "an edit is embedded once, and written to both builds."
+    each = [
+        f"{_some(texts, 'text')}{'' if cost is None else f' ({dollars(cost)})'} for the build that"
+        f" {which}"
+        for texts, cost, which in (
+            (twice.texts_serving, twice.dollars_serving, "answers"),
+            (twice.texts_wanted, twice.dollars_wanted, "is made"),
+        )
+    ]
+    return f"an edit is embedded for both builds; of a document on average {', '.join(each)}."
+
+
+def _some(count: float | None, noun: str) -> str:
+    return f"an unknown number of {noun}s" if count is None else f"{count:,.1f} {noun}s"
+
+
+def _cost(found: Preview) -> str:
+    embedder = " ".join(split_embedder_id(found.embedder))
+    if found.cost is None or found.per_million is None:
+        return f"no price known for {embedder}: set embedder.price in tenants.yaml"
+    rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
+    way = ", through the batch API within a day" if found.batch else ""
+    return f"{dollars(found.cost)} ({embedder}{rate}{way})"
+
+
+@app.command()
+@with_reading_session
+def usage(
+    session: Session,
+    tenant_id: Annotated[
+        str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")
+    ] = None,
+    *,
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to report.")] = 30,
+    as_json: Json = False,
+) -> None:
+    """Show usage and cost of embeddings and answers by day, provider and model."""
+    records = session.catalog.tenants.all()
+    if tenant_id is not None:
+        records = [session.catalog.tenants.get(tenant_id)]
+    since = today() - timedelta(days=days - 1)
+    rows = session.catalog.usage.rows(since, tenant_id)
+    used = {id_: total(its) for id_, its in groupby(rows, key=lambda row: row.tenant_id)}
+    caps = {
+        record.id: _caps(session, Tenant.from_config(record.config))
+        for record in records
+        if record.id in used or record.id == tenant_id
+    }
+    if as_json:
+        print_json(_as_json(since.isoformat(), rows, used, caps))
+        return
+    if not rows:
+        say(f"No usage in {counted(days, 'day')}.")
+    else:
+        print_table(_COLUMNS, [_row(row) for row in rows])
+        say()
+    for id_, of_tenant in used.items():
+        say(f"{id_}: {of_tenant.cost_text} in {counted(days, 'day')}")
+    for id_, of_caps in caps.items():
+        for cap in of_caps:
+            say(f"{id_}: the cap of {cap.limit_text}: {cap.spent_text}")
+
+
+def _caps(session: Session, tenant: Tenant) -> list[Cap]:
+    """Return the caps per day and month; a cap per run has no meaning outside a run."""
+    day = today()
+    caps = tenant.caps.model_copy(update={"per_run": None})
+    return caps_of(caps, session.catalog.usage.read_spending(tenant.id, day), day)
+
+
+def _row(row: UsageRow) -> Sequence[str]:
+    used = row.used
+    counts = (used.requests, used.retries, used.texts)
+    written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
+    named = (row.tenant_id, str(row.day), row.provider, row.model)
+    tokens = f"{used.tokens:,}{written}"
+    return (*named, *(f"{n:,}" for n in counts), tokens, used.cost_text)
+
+
+def _as_json(
+    since: str,
+    rows: Sequence[UsageRow],
+    used: Mapping[str, Usage],
+    caps: Mapping[str, Sequence[Cap]],
+) -> dict[str, Any]:
+    return {
+        "since": since,
+        "usage": [
+            {
+                "tenant": row.tenant_id,
+                "day": row.day.isoformat(),
+                "provider": row.provider,
+                "model": row.model,
+                **_counts(row.used),
+            }
+            for row in rows
+        ],
+        "totals": [
+            {
+                "tenant": id_,
+                **_counts(used.get(id_, Usage())),
+                "caps": {cap.name: {"dollars": cap.most, "spent": cap.spent} for cap in of_caps},
+            }
+            for id_, of_caps in caps.items()
+        ],
+    }
+
+
+def _counts(used: Usage) -> dict[str, Any]:
+    return asdict(used) | {"cost": used.known_cost}

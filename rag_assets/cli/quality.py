@@ -1,0 +1,303 @@
+"""Asset checks of a tenant, and measures of its builds on judged questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, cast
+
+import click
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.runs import CheckResult
+from rag_assets.cli.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import (
+    ConfigurationError,
+    NoReranker,
+    RagAssetsError,
+    UnknownGeneration,
+)
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
+from rag_assets.quality.evaluation import evaluate as evaluate_build
+from rag_assets.quality.intervals import Estimate
+from rag_assets.quality.measures import MEASURES
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.tenants.modes import SearchMode
+
+_LEAST_P = 0.001
+
+app = typer.Typer()
+
+
+@app.command()
+@with_session
+def check(
+    session: Session,
+    tenant_id: TenantArgument,
+    *,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Compare all contents, vectors and files, not only the day's share."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> bool:
+    """Run the asset checks of a tenant."""
+    session.active(tenant_id)
+    results = run_checks(session, tenant_id, deep=deep)
+    passed = all(result.passed or result.severity != "ERROR" for result in results)
+    if as_json:
+        print_json({"tenant": tenant_id, "passed": passed, "checks": results})
+    else:
+        print_checks(tenant_id, results)
+    return passed
+
+
+def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
+    """Run the checks and the expectations.
+
+    Raises:
+        RagAssetsError: a check could not be evaluated.
+    """
+    from rag_assets.checks.tenant_check import DEEP_TAG
+
+    runner = session.runner
+    tags = {DEEP_TAG: "true"} if deep else {}
+    results: list[CheckResult] = []
+    for job_name in ("check_tenant", "expectations"):
+        run = runner.run(job_name, tenant_id, tags=tags)
+        if run.failure is not None:
+            # A check that was not evaluated must not look like a passed check.
+            raise run.failure
+        results += run.checks
+    if not results:
+        raise RagAssetsError("no check was evaluated", hint="open the run in Dagster's UI")
+    return results
+
+
+def print_checks(tenant_id: str, results: list[CheckResult]) -> None:
+    """Print each check with its finding."""
+    print_table(
+        ["check", "asset", "result", "finding"],
+        [
+            (r.check, r.asset, "passed" if r.passed else r.severity.lower(), r.description)
+            for r in sorted(results, key=lambda r: (r.passed, r.asset, r.check))
+        ],
+    )
+    failed = [result for result in results if not result.passed]
+    say(f"\n{tenant_id}: {len(results) - len(failed)} of {len(results)} checks passed")
+
+
+@app.command("eval")
+@with_reading_session
+def evaluate(
+    session: Session,
+    tenant_id: TenantArgument,
+    generation: Annotated[
+        int | None, typer.Option(metavar="N", help="Build to ask; by default the serving one.")
+    ] = None,
+    against: Annotated[
+        int | None, typer.Option(metavar="M", help="Build to compare it with.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            click_type=click.Choice(["knn", "text", "hybrid"]),
+            help="Vectors, words, or both; repeat for several. By default the tenant's.",
+        ),
+    ] = None,
+    *,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Rerank the top hits with a cross-encoder.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure how well a build answers a tenant's judged questions."""
+    ctx = session.reader(tenant_id)
+    _require_questions(ctx)
+    if rerank and ctx.tenant.retrieval.rerank is None:
+        raise NoReranker(
+            f"tenant {tenant_id!r} has no reranker", hint="configure a reranker as retrieval.rerank"
+        )
+    build = _build(ctx, generation)
+    other = None if against is None else _build(ctx, against)
+    found: list[Evaluation | Comparison] = []
+    for each in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
+        manner = Manner(cast("SearchMode", each), rerank)
+        found.append(
+            evaluate_build(ctx, build, manner)
+            if other is None
+            else compare(ctx, build, other, manner)
+        )
+    if as_json:
+        print_json({"tenant": tenant_id, "evaluations": [_as_json(one) for one in found]})
+        return
+    for one in found:
+        _print(tenant_id, one)
+
+
+def _require_questions(ctx: TenantContext) -> None:
+    if not ctx.catalog.judgements.counts(ctx.ref.id):
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has no judged questions",
+            hint=f"run `rag-assets judgements import {ctx.ref.id} PATH`, or `judgements propose`",
+        )
+
+
+def _build(ctx: TenantContext, number: int | None) -> Generation:
+    if number is None:
+        serving = ctx.catalog.generations.serving(ctx.ref.id)
+        if serving is None:
+            raise ConfigurationError(
+                f"tenant {ctx.ref.id!r} has no serving build",
+                hint=f"run `rag-assets sync {ctx.ref.id}` first",
+            )
+        return serving
+    live = [one for one in ctx.catalog.generations.live(ctx.ref.id) if one.state != "REMOVING"]
+    for one in live:
+        if one.number == number:
+            return one
+    kept = ", ".join(str(one.number) for one in live)
+    raise UnknownGeneration(
+        f"tenant {ctx.ref.id!r} has no build {number}",
+        hint=f"choose one of its builds: {kept or 'none'}",
+    )
+
+
+def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
+    builds = [found] if isinstance(found, Evaluation) else [found.new, found.serving]
+    _print_questions(builds)
+    say()
+    for one in builds:
+        _print_overall(tenant_id, one)
+    if isinstance(found, Comparison):
+        _print_difference(found)
+    _print_notes(builds[0])
+
+
+def _print_questions(builds: Sequence[Evaluation]) -> None:
+    """Print each question with its values; with two builds, the values of both."""
+    rows = []
+    for part in ("people", "synthetic"):
+        first: Part = getattr(builds[0], part)
+        for id_ in first.ids:
+            values = [
+                f"{getattr(build, part).values[measure][id_]:.2f}"
+                for measure in MEASURES
+                for build in builds
+            ]
+            rows.append([id_, *values])
+    columns = [
+        measure if len(builds) == 1 else f"{measure}, {build.generation}"
+        for measure in MEASURES
+        for build in builds
+    ]
+    print_table(["question", *columns], rows)
+
+
+def _print_overall(tenant_id: str, found: Evaluation) -> None:
+    manner = f"{found.manner.mode}{', reranked' if found.manner.rerank else ''}"
+    say(f"{tenant_id}, build {found.generation} ({found.embedder_id}), {manner}")
+    parts = {"judged": found.people, "synthetic": found.synthetic}
+    print_table(
+        ["questions", "", *MEASURES, "judged of the first 10"],
+        [
+            [
+                name,
+                str(len(part.ids)),
+                *(_interval(part.estimate(measure)) for measure in MEASURES),
+                "" if part.judged is None else f"{part.judged:.0%}",
+            ]
+            for name, part in parts.items()
+            if part.ids or name == "judged"
+        ],
+    )
+    say()
+
+
+def _print_difference(found: Comparison) -> None:
+    differences = {measure: found.difference(measure) for measure in MEASURES}
+    shown = [
+        f"{measure} {one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f}, p {_chance(one.p)})"
+        for measure, one in differences.items()
+        if one is not None
+    ]
+    if shown:
+        builds = f"build {found.new.generation} against {found.serving.generation}"
+        say(f"{builds}: {'; '.join(shown)}")
+    if found.apart:
+        warn(
+            f"{counted(len(found.apart), 'question')} left out, because the builds contain "
+            f"different versions of the answering documents: {', '.join(found.apart)}"
+        )
+
+
+def _print_notes(found: Evaluation) -> None:
+    for id_, paths in found.gone.items():
+        unmeasured = " (not measured)" if id_ in found.unmeasured else ""
+        warn(f"{id_}{unmeasured}: gone: {', '.join(paths)}")
+    if found.unranked:
+        warn(f"{counted(found.unranked, 'question')} not reranked: the reranker failed")
+    if found.unanswerable:
+        say(f"{counted(found.unanswerable, 'question')} without an answer, not measured")
+    if found.embedded:
+        say(f"{counted(found.embedded, 'question')} embedded; the vectors are kept")
+
+
+def _interval(found: Estimate | None) -> str:
+    return "" if found is None else f"{found.mean:.3f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _chance(p: float) -> str:
+    return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
+
+
+def _as_json(found: Evaluation | Comparison) -> dict[str, Any]:
+    if isinstance(found, Evaluation):
+        return _evaluation(found)
+    differences = {measure: found.difference(measure) for measure in MEASURES}
+    return {
+        "build": _evaluation(found.new),
+        "against": _evaluation(found.serving),
+        "differences": {
+            measure: None if one is None else asdict(one) for measure, one in differences.items()
+        },
+        "left_out": list(found.apart),
+    }
+
+
+def _evaluation(found: Evaluation) -> dict[str, Any]:
+    return {
+        "generation": found.generation,
+        "embedder": found.embedder_id,
+        "mode": found.manner.mode,
+        "reranked": found.manner.rerank,
+        "judged": _part(found.people),
+        "synthetic": _part(found.synthetic),
+        "gone": found.gone,
+        "unmeasured": list(found.unmeasured),
+        "unanswerable": found.unanswerable,
+        "not_reranked": found.unranked,
+        "embedded": found.embedded,
+    }
+
+
+def _part(part: Part) -> Mapping[str, Any]:
+    estimates = {measure: part.estimate(measure) for measure in MEASURES}
+    return {
+        "questions": len(part.ids),
+        "judged_share": part.judged,
+        "overall": {
+            measure: None if one is None else asdict(one) for measure, one in estimates.items()
+        },
+        "by_question": {
+            id_: {measure: round(part.values[measure][id_], 4) for measure in MEASURES}
+            for id_ in part.ids
+        },
+    }

@@ -1,0 +1,338 @@
+"""Runs of the pipeline and of the checks, in this process and recorded in the Dagster instance."""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from rag_assets.cli.output import progress
+from rag_assets.common.errors import RagAssetsError, TenantGone
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.cli.session import Session
+    from rag_assets.declarations import Naming
+
+_PARTITION_TAG = "dagster/partition"
+_FRAMEWORK_LINES = ("Dependencies for step",)
+STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
+Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+class RunFailed(RagAssetsError):
+    """A run did not succeed; the message is the reason of its first failed step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """The result that an asset reported in a run.
+
+    Attributes:
+        cost: cost in dollars; None if the price is unknown or does not apply.
+        promised: dollars that submitted batches will cost.
+        remedy: the remedy for an outage.
+    """
+
+    counts: Mapping[str, int]
+    seconds: float
+    cost: float | None = None
+    promised: float = 0.0
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of one run.
+
+    Attributes:
+        stages: results by asset.
+        failure: reason and hint if the run failed; otherwise None.
+    """
+
+    run_id: str
+    stages: Mapping[str, StageResult]
+    checks: tuple[CheckResult, ...] = ()
+    failure: RunFailed | None = None
+
+    @property
+    def halted(self) -> bool:
+        """Return whether only embedding was left undone, because the embedder is unavailable."""
+        embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
+        if embeddings is None or index is None:
+            return False
+        return "pending" in index.counts and bool(embeddings.counts.get("halted"))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one asset check.
+
+    Attributes:
+        metadata: metadata by title, as on Dagster's run page; a table is a list of its rows.
+    """
+
+    asset: str
+    check: str
+    passed: bool
+    severity: str
+    description: str | None
+    metadata: Mapping[str, Plain] = field(default_factory=dict)
+
+
+class Runner:
+    """Executes jobs in this process.
+
+    Args:
+        session: the installation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(
+        self,
+        job_name: str,
+        tenant_id: str,
+        ops: Mapping[str, Any] | None = None,
+        *,
+        reason: str = "started by a command",
+        tags: Mapping[str, str] = MappingProxyType({}),
+    ) -> RunResult:
+        """Run a job for one tenant's partition and return its result.
+
+        Args:
+            job_name: the job.
+            tenant_id: the tenant.
+            ops: configuration of the job's ops, by their plain names.
+            reason: why it runs, for people.
+            tags: further tags of the run.
+
+        Raises:
+            TenantGone: the tenant was removed meanwhile, along with the run's record.
+            ServiceUnavailable: Postgres became unavailable, so Dagster cannot record the run.
+        """
+        from rag_assets.resources.tenant_lock import REASON_TAG
+
+        with _postgres_outages():
+            return self._run(job_name, tenant_id, ops, {REASON_TAG: reason, **tags})
+
+    def _run(
+        self,
+        job_name: str,
+        tenant_id: str,
+        ops: Mapping[str, Any] | None,
+        tags: Mapping[str, str],
+    ) -> RunResult:
+        from rag_assets.resources.own_runs import INSTALLATION_TAG
+        from rag_assets.resources.tenant_lock import process_tags
+
+        instance, names = self._session.instance, self._session.names
+        instance.add_dynamic_partitions(names.partitions_name, [tenant_id])
+        job = repository(names).get_job(names.own(job_name))
+        run_id = str(uuid.uuid4())
+        result = job.execute_in_process(
+            instance=instance,
+            run_id=run_id,
+            partition_key=tenant_id,
+            run_config={
+                "ops": {
+                    names.step_key(op) if op in STAGES else names.own(op): config
+                    for op, config in (ops or {}).items()
+                },
+                "loggers": {"console": {}},
+            },
+            raise_on_error=False,
+            tags={
+                **process_tags(self._session.settings),
+                INSTALLATION_TAG: str(self._session.identity.id),
+                **tags,
+            },
+        )
+        if instance.get_run_by_id(run_id) is None:
+            raise TenantGone(
+                f"tenant {tenant_id!r} was removed during the run",
+                hint="nothing of this run was kept; add the tenant again to index it",
+            )
+        return RunResult(
+            run_id=run_id,
+            stages=_stages(result, {names.step_key(stage): stage for stage in STAGES}),
+            checks=_checks(result),
+            failure=None if result.success else _failure(result, job_name),
+        )
+
+
+def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
+    """Return Dagster's definitions for the runs of commands; built once, and shared with forks.
+
+    Args:
+        names: naming of the definitions; by default, that of our own code location.
+    """
+    from rag_assets import definitions
+    from rag_assets.declarations import PLAIN
+
+    return _build_repository(definitions.build_defs, names or PLAIN)
+
+
+@cache
+def _build_repository(
+    build: Callable[..., dg.Definitions], names: Naming
+) -> dg.RepositoryDefinition:
+    # Dagster warns about beta features, which the user of a command cannot change.
+    warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
+    loggers = {"console": _terminal_logger()}
+    return build(names=names, loggers=loggers).get_repository_def()
+
+
+@contextmanager
+def _postgres_outages() -> Iterator[None]:
+    """Convert Dagster's error for an unavailable Postgres into the project's error."""
+    from dagster_postgres.utils import DagsterPostgresException
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    from rag_assets.storage.catalog.database import convert_error
+
+    try:
+        yield
+    except DagsterPostgresException as error:
+        cause = error.__cause__
+        raise convert_error(cause if isinstance(cause, Exception) else error) from None
+    except (OperationalError, InterfaceError) as error:
+        raise convert_error(error) from None
+
+
+def _stages(
+    result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
+) -> dict[str, StageResult]:
+    """Return the results by plain name of the asset; `steps` maps step keys to these names."""
+    stages = {}
+    for event in result.all_events:
+        if event.is_step_failure and event.step_key in steps:
+            data = event.step_failure_data.user_failure_data
+            if data is not None:
+                stages[steps[event.step_key]] = _stage(data.metadata)
+        elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
+            materialization = event.step_materialization_data.materialization
+            stages[event.asset_key.path[-1]] = _stage(materialization.metadata)
+    return stages
+
+
+def _stage(metadata: Mapping[str, Any]) -> StageResult:
+    values = {name: getattr(value, "value", None) for name, value in metadata.items()}
+    counts = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int) and not name.startswith("dagster/")
+    }
+    return StageResult(
+        counts,
+        seconds=float(values.get("seconds") or 0.0),
+        cost=values.get("cost in $"),
+        promised=float(values.get("promised to batches in $") or 0.0),
+        remedy=values.get("remedy"),
+    )
+
+
+def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
+    found = []
+    for event in result.all_events:
+        if event.event_type_value != "ASSET_CHECK_EVALUATION":
+            continue
+        evaluation = event.asset_check_evaluation_data
+        found.append(
+            CheckResult(
+                asset=evaluation.asset_key.path[-1],
+                check=evaluation.check_name,
+                passed=evaluation.passed,
+                severity=evaluation.severity.value,
+                description=evaluation.description,
+                metadata=plain_metadata(evaluation.metadata),
+            )
+        )
+    return tuple(found)
+
+
+def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            if data.user_failure_data is not None and data.user_failure_data.description:
+                return _run_failure(data.user_failure_data.description)
+            if data.error is not None:
+                return _run_failure(_innermost(data.error))
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            return _run_failure(_innermost(error))
+    return RunFailed(
+        f"the run of {job_name} failed", hint=f"open run {result.run_id} in Dagster's UI"
+    )
+
+
+def _innermost(error: Any) -> str:
+    while error.cause is not None:
+        error = error.cause
+    message = str(error.message).strip()
+    name = error.cls_name or ""
+    return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
+
+
+def _run_failure(description: str) -> RunFailed:
+    message, _, hint = description.strip().partition("\n")
+    return RunFailed(message, hint=hint.strip() or None)
+
+
+def _terminal_logger() -> Any:
+    """Return a Dagster logger that prints the run's own lines as progress, but not Dagster's."""
+    import dagster as dg
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            meta = getattr(record, "dagster_meta", {})
+            line = str(meta.get("orig_message") or record.getMessage())
+            if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
+                progress(f"{meta['job_tags'][_PARTITION_TAG]}: {line}")
+
+    @dg.logger(None, description="A run's progress on the terminal.")
+    def terminal(_: dg.InitLoggerContext) -> logging.Logger:
+        logger = logging.Logger("rag_assets.terminal", level=logging.INFO)
+        logger.addHandler(Terminal())
+        return logger
+
+    return terminal
+
+
+def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
+    """Return metadata by title: a table as a list of its rows, an unknown type as its text."""
+    return {title: _value(value) for title, value in metadata.items()}
+
+
+def _value(value: dg.MetadataValue[Any]) -> Plain:
+    import dagster as dg
+
+    if isinstance(value, dg.TableMetadataValue):
+        return [_plain(record.data) for record in value.records]
+    return _plain(value.value)
+
+
+def _plain(value: object) -> Plain:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        # JSON cannot represent these, and a check may report a vector that is not finite.
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    # Only exact lists and tuples are converted, not subclasses: Dagster's records are tuples that
+    # cannot be iterated.
+    if type(value) in {list, tuple}:
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return str(value)

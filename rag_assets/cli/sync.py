@@ -1,0 +1,452 @@
+"""Run the pipeline for tenants until no work is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_assets.cli.arguments import Json
+from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.runs import STAGES, RunResult
+from rag_assets.cli.session import Session, with_session
+from rag_assets.common.errors import (
+    ConfigurationError,
+    IndexInconsistent,
+    RagAssetsError,
+)
+from rag_assets.common.formatting import counted, dollars
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.drift import IndexDifference
+
+PRINTED_COUNTS = {
+    "raw_documents": ("added", "changed", "removed", "failed"),
+    "parsed_text": ("parsed", "reused", "failed"),
+    "chunks": ("chunks", "reused", "masked_secrets", "dropped_secrets"),
+    "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
+    "search_index": ("upserted", "deleted"),
+}
+_LAST_VALUE_COUNTS = (
+    *("documents", "touched", "held", "generation", "live entries", "pending", "slice"),
+    "waiting for batches",
+)
+_JSON_NAMES = {"submitted": "handed over"}
+"""Names of counts in the JSON output, which is a contract and keeps the former names."""
+
+app = typer.Typer()
+
+
+@dataclass
+class TenantSync:
+    """The result of syncing one tenant, over all its runs.
+
+    Attributes:
+        held: documents that disappeared and are kept until a person allows their deletion.
+        waiting: documents that wait for a batch at the provider.
+    """
+
+    tenant: str
+    nothing_to_do: bool = False
+    runs: list[str] = field(default_factory=list)
+    stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: float = 0.0
+    promised: float = 0.0
+    waiting: int = 0
+    held: int = 0
+    seconds: float = 0.0
+    error: RagAssetsError | None = None
+
+    @property
+    def unpriced(self) -> int:
+        """Return the number of tokens without a known price."""
+        return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
+
+    def add(self, result: RunResult) -> None:
+        """Add the result of another run."""
+        self.runs.append(result.run_id)
+        for name, stage in result.stages.items():
+            total = self.stages.setdefault(name, defaultdict(float))
+            total["seconds"] += stage.seconds
+            self.held = int(stage.counts.get("held", self.held))
+            self.cost += stage.cost or 0.0
+            self.promised += stage.promised
+            for count, value in stage.counts.items():
+                total[count] = value if count in _LAST_VALUE_COUNTS else total[count] + value
+
+    @classmethod
+    def from_json(cls, answer: Mapping[str, Any]) -> TenantSync:
+        """Read the result that another process printed as JSON."""
+        error = answer["error"]
+        former = {shown: count for count, shown in _JSON_NAMES.items()}
+        stages = {
+            name: {former.get(count, count): value for count, value in stage.items()}
+            for name, stage in answer["stages"].items()
+            if any(stage.values())
+        }
+        cost = stages.get("embeddings", {}).pop("cost", None)
+        return cls(
+            answer["tenant"],
+            nothing_to_do=answer["nothing_to_do"],
+            runs=answer["runs"],
+            stages=stages,
+            cost=cost or 0.0,
+            waiting=answer["waiting_for_batches"],
+            held=answer["held_deletions"],
+            seconds=answer["seconds"],
+            error=None if error is None else RagAssetsError(error["message"], hint=error["hint"]),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON of `sync --json`, a stable contract."""
+        stages: dict[str, dict[str, float | None]] = {
+            name: {
+                _JSON_NAMES.get(count, count): (
+                    round(value, 3) if count == "seconds" else int(value)
+                )
+                for count, value in {
+                    **dict.fromkeys(PRINTED_COUNTS[name], 0),
+                    "seconds": 0.0,
+                    **self.stages.get(name, {}),
+                }.items()
+            }
+            for name in STAGES
+        }
+        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
+        stages["embeddings"]["cost"] = cost
+        error = self.error and {"message": self.error.message, "hint": self.error.hint}
+        return {
+            "tenant": self.tenant,
+            "nothing_to_do": self.nothing_to_do,
+            "held_deletions": self.held,
+            "waiting_for_batches": self.waiting,
+            "runs": self.runs,
+            "stages": stages,
+            "seconds": round(self.seconds, 3),
+            "error": error,
+        }
+
+
+@app.command()
+@with_session
+def sync(
+    session: Session,
+    tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="First repair lake and index where they differ from the catalog."
+        ),
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Delete documents whose deletion is held back.")
+    ] = False,
+    accept_catalog: Annotated[
+        bool,
+        typer.Option(
+            "--accept-catalog",
+            help="Accept a catalog that was restored from an earlier dump; implies --repair.",
+        ),
+    ] = False,
+    in_turn: Annotated[
+        bool, typer.Option("--in-turn", help="One tenant after the other, in this process.")
+    ] = False,
+    as_json: Json = False,
+) -> bool:
+    """Bring the index in line with the sources."""
+    tenants = tenants or []
+    if every:
+        records = session.catalog.tenants.all()
+        tenants = [record.id for record in records if record.state == "ACTIVE"]
+    elif not tenants:
+        raise ConfigurationError("no tenant is named", hint="add the ids of tenants, or use --all")
+    for tenant_id in tenants:
+        session.active(tenant_id)
+    if accept_catalog:
+        accepted = [tenant_id for tenant_id in tenants if _accept(session, tenant_id)]
+        repair = repair or bool(accepted)
+        if every:
+            _forget_strays(session)
+    sync_several = _sync_in_turn if in_turn else _sync_all
+    results = sync_several(session, tenants, repair=repair, allow_deletes=allow_deletes)
+    if as_json:
+        syncs = [result.as_json() for result in results]
+        print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
+    else:
+        for result in results:
+            print_sync(result)
+    # The lanes run `sync --in-turn --json`. They do not warn about the clock, because one warning
+    # is enough.
+    _warn(session, results, of_clock=not (in_turn and as_json))
+    return all(result.error is None for result in results)
+
+
+def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+    """Warn about deletions that are held back, and about a clock that may be wrong."""
+    for result in results:
+        if result.held:
+            warn(_held_warning(session, result))
+        if result.error is None:
+            for each in session.catalog.departures.list_held(result.tenant):
+                if each.is_manifest:
+                    warn(each.line)
+    if of_clock:
+        session.warn_of_clock()
+
+
+def _accept(session: Session, tenant_id: str) -> bool:
+    """Accept a tenant's catalog, and return whether it had been restored from an earlier dump."""
+    from rag_assets.pipeline.catalog_mark import accept_catalog
+
+    with session.writer(tenant_id, "accepting the catalog") as ctx:
+        accepted = accept_catalog(ctx)
+    what = "is accepted, and compared with all stores" if accepted else "was not set back"
+    progress(f"{tenant_id}: the catalog {what}")
+    return accepted
+
+
+def _forget_strays(session: Session) -> None:
+    """Allow the weekly sweep to delete data of tenants that the accepted catalog does not know."""
+    for name in session.keeper.forget_unknown():
+        progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
+
+
+def _held_warning(session: Session, result: TenantSync) -> str:
+    from rag_assets.pipeline.catalog_mark import held_warning
+
+    record = session.active(result.tenant)
+    held = session.catalog.syncs.list_held(record.id)
+    return held_warning(record.id, held, session.keeper.refusal(record.ref))
+
+
+def _sync_in_turn(
+    session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
+) -> list[TenantSync]:
+    """Sync tenants in this process."""
+    return [
+        sync_tenant(session, id_, repair=repair, allow_deletes=allow_deletes) for id_ in tenants
+    ]
+
+
+def _sync_all(
+    session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
+) -> list[TenantSync]:
+    """Sync tenants, concurrently if several have work to do and a fork server runs."""
+    from rag_assets.cli.sync_lanes import SyncLanes
+
+    def here(tenant_id: str) -> TenantSync:
+        return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
+
+    if len(tenants) == 1:
+        return [here(tenants[0])]
+    results: dict[str, TenantSync] = {}
+    due: list[str] = []
+    for tenant_id in tenants:
+        result = TenantSync(tenant_id)
+        if not (repair or allow_deletes) and _has_nothing_to_do(session, result):
+            results[tenant_id] = result
+        else:
+            due.append(tenant_id)
+    flags = {"--repair": repair, "--allow-deletes": allow_deletes}
+    lanes = SyncLanes(session.settings.home, [name for name, given in flags.items() if given])
+    if len(due) > 1:
+        answers = lanes.sync(due)
+        results |= {answer["tenant"]: TenantSync.from_json(answer) for answer in answers}
+    return [results.get(tenant_id) or here(tenant_id) for tenant_id in tenants]
+
+
+def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
+    """Return whether a tenant has no work to do; False after an error, which the sync reports."""
+    started = monotonic()
+    try:
+        result.nothing_to_do = not (
+            _index_differences(session, result.tenant) or _is_due(session, result.tenant)
+        )
+        result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.held = _count_held(session, result.tenant)
+    except RagAssetsError:
+        return False
+    result.seconds = monotonic() - started
+    return result.nothing_to_do
+
+
+def sync_tenant(
+    session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
+) -> TenantSync:
+    """Run the pipeline until no work is left; an error is returned in the result."""
+    started = monotonic()
+    result = TenantSync(tenant_id)
+    try:
+        if repair or _is_to_be_repaired(session, tenant_id):
+            _repair(session, tenant_id, everything=repair)
+        elif not (allow_deletes or _is_due(session, tenant_id)):
+            result.nothing_to_do = True
+            result.held = _count_held(session, tenant_id)
+        if not result.nothing_to_do:
+            _drain(session, result, allow_deletes=allow_deletes)
+        result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
+    except RagAssetsError as error:
+        result.error = error
+    result.seconds = monotonic() - started
+    return result
+
+
+def _count_held(session: Session, tenant_id: str) -> int:
+    return sum(sync.held_deletions for sync in session.catalog.syncs.list_held(tenant_id))
+
+
+def print_sync(result: TenantSync) -> None:
+    """Print the result of each stage, and the documents that wait."""
+    if result.nothing_to_do:
+        say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
+    else:
+        _print_stages(result)
+    if result.waiting:
+        say(
+            f"{counted(result.waiting, 'document')} wait for a batch at the provider, up to a day:"
+            f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
+        )
+    if result.error is not None:
+        from rag_assets.cli.output import print_error
+
+        print_error(result.error, as_json=False)
+
+
+def _print_stages(result: TenantSync) -> None:
+    shown = result.as_json()["stages"]
+    rows = [
+        (
+            name,
+            "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
+            seconds(shown[name]["seconds"]),
+        )
+        for name in STAGES
+        if name in result.stages
+    ]
+    say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    if rows:
+        print_table(["stage", "result", "time"], rows)
+    if result.cost or result.unpriced:
+        say(_cost_line(result, shown["embeddings"]))
+    # The error already states the number of documents that wait for the embedder.
+    known = [name for name in STAGES if not shown[name].get("halted")]
+    if failed := sum(shown[name].get("failed", 0) for name in known):
+        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} shows why")
+
+
+def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
+    """Return a line with the cost and the number of requests of embedding."""
+    cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
+    more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
+    retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
+    requests = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
+    return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
+
+
+def _is_to_be_repaired(session: Session, tenant_id: str) -> bool:
+    """Return whether the index differs from the catalog, and must be repaired.
+
+    Raises:
+        IndexInconsistent: the index differs, and a person must decide, because automatic repair is
+            off for the tenant or the index was replaced by another one.
+        IndexUnavailable: the index is closed, blocked or red.
+    """
+    differences = _index_differences(session, tenant_id)
+    if not differences:
+        return False
+    is_automatic = session.embedders.tenant(session.active(tenant_id)).auto_repair
+    if not is_automatic or any(difference.is_replaced for difference in differences):
+        raise IndexInconsistent(
+            "; ".join(difference.text for difference in differences),
+            hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
+        )
+    for difference in differences:
+        progress(f"{difference.text}; repairing it")
+    return True
+
+
+def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
+    from rag_assets.pipeline.drift import index_differences
+
+    ref = session.active(tenant_id).ref
+    found = index_differences(session.catalog, session.store, session.keeper, [ref])
+    return found.get(tenant_id, [])
+
+
+def _is_due(session: Session, tenant_id: str) -> bool:
+    """Return whether there is work to do; this lists the tenant's sources."""
+    from rag_assets.pipeline.batch_states import poll
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
+
+    catalog = session.catalog
+    record = session.active(tenant_id)
+    catalog.quarantine.retry_transient_failures(record.ref)
+    for trouble in poll(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
+        warn(trouble)
+    tenant = session.embedders.tenant(record)
+    state = tenant_state(catalog, record, tenant, session.settings)
+    # A source that cannot be listed needs a run, too: it fails with the reason.
+    reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
+    return bool(state.unlisted) or reason is not None
+
+
+def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
+    """Repair a tenant's stores; compare everything, or the day's share as the nightly run does."""
+    config = {"repair_live_index": {"config": {"everything": everything}}}
+    repaired = session.runner.run("repair_index", tenant_id, config)
+    if repaired.failure is not None:
+        raise repaired.failure
+
+
+def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None:
+    runner = session.runner
+    halt: RagAssetsError | None = None
+    before: object = None
+    while True:
+        config = {
+            "raw_documents": {"config": {"allow_deletes": allow_deletes}},
+            "embeddings": {"config": {"spent": result.cost + result.promised}},
+        }
+        run = runner.run("sync_tenant", result.tenant, config)
+        result.add(run)
+        if run.failure is not None and not run.halted:
+            raise run.failure
+        # The remaining work needs no embedder, so it is done before the command reports the
+        # failure.
+        halt = halt or _halt(run)
+        pending = run.stages["search_index"].counts["pending"]
+        if not pending:
+            break
+        progress(f"{pending:,} documents to go")
+        now = (pending, run.stages["embeddings"].counts["remaining"])
+        if now == before and not _has_progressed(run):
+            raise RagAssetsError(
+                f"the last run made no progress with {pending} documents of {result.tenant}",
+                hint=f"run `rag-assets documents {result.tenant}` to see their status and errors",
+            )
+        before = now
+    if halt is not None:
+        raise halt
+
+
+def _has_progressed(run: RunResult) -> bool:
+    """Return whether a run embedded or published anything."""
+    index = run.stages["search_index"].counts
+    done = (index.get("published documents", 0), index.get("unchanged documents", 0))
+    return any((run.stages["embeddings"].counts["embedded"], *done))
+
+
+def _halt(run: RunResult) -> RagAssetsError | None:
+    """Return the reason why a run could not embed everything, with its remedy as hint."""
+    if run.failure is None:
+        return None
+    remedy = run.stages["embeddings"].remedy or ""
+    return RagAssetsError(run.failure.message.removesuffix(f"; {remedy}"), hint=remedy)

@@ -1,0 +1,300 @@
+"""The blocking and the async client, which differ only in how they wait."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Generic, Self, TypeVar
+
+import anyio
+import httpx2
+
+from rag_assets.client import (
+    code_operations,
+    experience_operations,
+    guideline_operations,
+    operations,
+    workspace_operations,
+)
+from rag_assets.client.calls import Call, Pages, list_method_of, method_of
+from rag_assets.client.exchange import (
+    FAILURES,
+    ClientSettings,
+    Retry,
+    from_environment,
+    outcome_of,
+    outcome_of_failure,
+)
+from rag_assets.client.guideline_operations import with_section
+
+Http = TypeVar("Http")
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class BaseClient(ABC, Generic[Http]):
+    """A client of the service, with persistent connections.
+
+    Args:
+        url: address of the service, such as https://rag.example.
+        token: a service token or a JWT; or a function, called before each request, that returns a
+            valid token.
+        tenant: default tenant for calls that do not name one; required if the token is for several
+            tenants.
+        project: default project for calls about guidelines or code memory that do not name one.
+        timeout: seconds to wait for the service to send data.
+        retries: maximum number of further attempts, for repeatable requests and for requests
+            refused because the rate was exceeded.
+        patience: longest wait before another attempt, in seconds.
+        allow_http: whether the token may be sent unencrypted to another machine.
+
+    Raises:
+        ConfigurationError: the address is not usable.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | Callable[[], str],
+        *,
+        tenant: str | None = None,
+        project: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 2,
+        patience: float = 30.0,
+        allow_http: bool = False,
+    ) -> None:
+        self._settings = ClientSettings(
+            url, token, tenant, timeout, retries, patience, allow_http, project
+        )
+        self._http = self._connections(self._settings.options())
+
+    @classmethod
+    def from_environment(cls, **options: Any) -> Self:
+        """Create a client from the variables of the environment; see ClientOptions.
+
+        Args:
+            options: arguments of a client; they override the variables.
+
+        Raises:
+            ConfigurationError: the token is missing, or the address is not usable.
+        """
+        return cls(**{**from_environment(), **options})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._settings.url!r})"
+
+    @abstractmethod
+    def _connections(self, options: Mapping[str, Any]) -> Http:
+        """Create the HTTP client that sends requests."""
+
+    query = method_of(operations.query)
+    answer = method_of(operations.answer)
+    documents = method_of(operations.documents)
+    all_documents = list_method_of(operations.all_documents)
+    delete_document = method_of(operations.delete_document)
+    put_record = method_of(operations.put_record)
+    put_typed_record = method_of(operations.put_typed_record)
+    put_record_content = method_of(operations.put_record_content)
+    write_records = method_of(operations.write_records)
+    record = method_of(operations.record)
+    records = method_of(operations.records)
+    all_records = list_method_of(operations.all_records)
+    reconcile = method_of(operations.reconcile)
+    delete_record = method_of(operations.delete_record)
+    upload = method_of(operations.upload)
+    uploads = method_of(operations.uploads)
+    delete_upload = method_of(operations.delete_upload)
+    reindex = method_of(operations.reindex)
+    events = method_of(operations.events)
+    all_events = list_method_of(operations.all_events)
+    status = method_of(operations.status)
+    workspace_settings = method_of(workspace_operations.workspace_settings)
+    change_workspace_settings = method_of(workspace_operations.change_workspace_settings)
+    put_page = method_of(workspace_operations.put_page)
+    change_page = method_of(workspace_operations.change_page)
+    write_tree = method_of(workspace_operations.write_tree)
+    reconcile_tree = method_of(workspace_operations.reconcile_tree)
+    page = method_of(workspace_operations.page)
+    pages = method_of(workspace_operations.pages)
+    delete_page = method_of(workspace_operations.delete_page)
+    page_access = method_of(workspace_operations.page_access)
+    live = method_of(operations.live)
+    ready = method_of(operations.ready)
+    metrics = method_of(operations.metrics)
+    upload_guideline = method_of(guideline_operations.upload_guideline)
+    guidelines = method_of(guideline_operations.guidelines)
+    all_guidelines = list_method_of(guideline_operations.all_guidelines)
+    guideline = method_of(guideline_operations.guideline)
+    delete_guideline = method_of(guideline_operations.delete_guideline)
+    guideline_context = method_of(guideline_operations.guideline_context)
+    guideline_text = method_of(guideline_operations.guideline_text)
+    put_guideline_text = method_of(guideline_operations.put_guideline_text)
+    put_run = method_of(code_operations.put_run)
+    record_run_events = method_of(code_operations.record_run_events)
+    retrieve = method_of(code_operations.retrieve)
+    index_file = method_of(code_operations.index_file)
+    reindex_project = method_of(code_operations.reindex_project)
+    invalidate = method_of(code_operations.invalidate)
+    put_project = method_of(experience_operations.put_project)
+    capture_experience = method_of(experience_operations.capture_experience)
+    request_checkpoint = method_of(experience_operations.request_checkpoint)
+    checkpoint = method_of(experience_operations.checkpoint)
+    experience_for_task = method_of(experience_operations.experience_for_task)
+    experience_for_failure = method_of(experience_operations.experience_for_failure)
+    experience_context = method_of(experience_operations.experience_context)
+    experience_feedback = method_of(experience_operations.experience_feedback)
+    patterns = method_of(experience_operations.patterns)
+    all_patterns = list_method_of(experience_operations.all_patterns)
+    pattern = method_of(experience_operations.pattern)
+    merge_pattern = method_of(experience_operations.merge_pattern)
+    split_pattern = method_of(experience_operations.split_pattern)
+    delete_entry = method_of(experience_operations.delete_entry)
+    retract_experience = method_of(experience_operations.retract_experience)
+    experience_report = method_of(experience_operations.experience_report)
+
+
+class Client(BaseClient[httpx2.Client]):
+    """A blocking client of the service, with persistent connections; threads may share it.
+
+    See BaseClient for the arguments. Every method may raise a ClientError; see
+    rag_assets.client.errors.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call of rag_assets.client.operations and return its answer.
+
+        Raises:
+            ClientError: no answer came, or the service refused the request.
+        """
+        pauses = self._settings.pauses()
+        while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
+            time.sleep(outcome.seconds)
+        return outcome
+
+    def items(self, pages: Pages[T, Item]) -> Iterator[Item]:
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
+
+        Raises:
+            ClientError: a page cannot be fetched.
+        """
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = self.send(call)
+            yield from pages.items(page)
+            call = pages.following(page)
+
+    def with_guidelines(
+        self,
+        system_prompt: str,
+        task: str,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        project: str | None = None,
+    ) -> str:
+        """Append the team's guidelines about a task to a system prompt.
+
+        Without guidelines the prompt stays unchanged. A failing embedding provider or index
+        does not raise an error; a service that does not answer does.
+
+        Args:
+            system_prompt: the prompt without guidelines.
+            task: description of the task.
+            top_k, token_budget, project: see guideline_context.
+
+        Raises:
+            ClientError: the request is not valid, or the service does not answer.
+        """
+        context = self.guideline_context(
+            task, top_k=top_k, token_budget=token_budget, project=project
+        )
+        return with_section(system_prompt, context)
+
+    def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
+        return httpx2.Client(**options)
+
+    def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
+        try:
+            response = self._http.request(**self._settings.request(call))
+        except FAILURES as error:
+            return outcome_of_failure(call, error, pause)
+        return outcome_of(call, response, self._settings, pause)
+
+
+class AsyncClient(BaseClient[httpx2.AsyncClient]):
+    """An asynchronous client of the service, with persistent connections, for one event loop.
+
+    See BaseClient for the arguments. Every method may raise a ClientError; see
+    rag_assets.client.errors.
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call of rag_assets.client.operations and return its answer.
+
+        Raises:
+            ClientError: no answer came, or the service refused the request.
+        """
+        pauses = self._settings.pauses()
+        while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
+            await anyio.sleep(outcome.seconds)
+        return outcome
+
+    async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
+
+        Raises:
+            ClientError: a page cannot be fetched.
+        """
+        call: Call[T] | None = pages.first
+        while call is not None:
+            page = await self.send(call)
+            for item in pages.items(page):
+                yield item
+            call = pages.following(page)
+
+    async def with_guidelines(
+        self,
+        system_prompt: str,
+        task: str,
+        *,
+        top_k: int | None = None,
+        token_budget: int | None = None,
+        project: str | None = None,
+    ) -> str:
+        """Append the team's guidelines about a task to a system prompt; see Client."""
+        context = await self.guideline_context(
+            task, top_k=top_k, token_budget=token_budget, project=project
+        )
+        return with_section(system_prompt, context)
+
+    def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(**options)
+
+    async def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
+        try:
+            response = await self._http.request(**self._settings.request(call))
+        except FAILURES as error:
+            return outcome_of_failure(call, error, pause)
+        return outcome_of(call, response, self._settings, pause)

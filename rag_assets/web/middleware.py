@@ -1,0 +1,95 @@
+"""Middleware of the pages next to Dagster's UI: who may connect, and who may frame a page."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_POLICY = "Content-Security-Policy"
+_DIRECTIVE = "frame-ancestors"
+_NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
+
+
+class FramePolicy:
+    """Adds headers to every response that forbid framing the page.
+
+    Args:
+        app: the application; security policies that it sets itself stay in force.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and add the two headers to its response."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message))
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _add_headers(headers: MutableHeaders) -> None:
+    headers["X-Frame-Options"] = "DENY"
+    policy = headers.get(_POLICY, "").rstrip("; ")
+    if _DIRECTIVE not in policy:
+        headers[_POLICY] = f"{policy}; {_NO_ANCESTORS}" if policy else _NO_ANCESTORS
+
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+_ACTION_PATH = "/graphql"
+"""Path of Dagster's actions, which also work by GET; for GET, browsers send no Origin."""
+_OWN_FETCHES = frozenset({"same-origin", "none"})
+_REFUSAL = (
+    "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
+    "Open it at the address that `rag-assets status` shows.\n"
+)
+
+
+class LoopbackGuard:
+    """Refuses requests that do not come from a page of this machine's own address.
+
+    Dagster's UI has no log-in; it is protected only by listening on loopback. A page of any site,
+    opened in a browser on this machine, can still send requests to the UI and launch runs (detected
+    by Origin and Sec-Fetch-Site). The page can also read the responses if the site's name resolves
+    to this machine (detected by Host).
+
+    Args:
+        app: the application to protect.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "lifespan" or _is_local(scope["path"], Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await PlainTextResponse(_REFUSAL, status_code=403)(scope, receive, send)
+
+
+def _is_local(path: str, headers: Headers) -> bool:
+    """Return whether a request names this machine as host and no other site as origin."""
+    if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
+        return False
+    origin = headers.get("origin")
+    if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
+        return False
+    # Programs and older browsers do not send this header.
+    fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
+    return fetch_is_own or not path.startswith(_ACTION_PATH)
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

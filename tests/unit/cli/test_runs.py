@@ -1,0 +1,51 @@
+"""Dagster's metadata of every kind becomes plain JSON values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rag_assets.cli.runs import plain_metadata
+
+NO_NUMBERS = [float("nan"), float("inf"), float("-inf")]
+TABLE = dg.MetadataValue.table(
+    records=[dg.TableRecord({"what": "norm", "actual": 1.5, "more": None})],
+    schema=dg.TableSchema([dg.TableColumn("what")]),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (dg.MetadataValue.int(3), 3),
+        (dg.MetadataValue.float(0.5), 0.5),
+        (dg.MetadataValue.bool(True), True),
+        (dg.MetadataValue.text("a"), "a"),
+        (dg.MetadataValue.md("**a**"), "**a**"),
+        (dg.MetadataValue.url("/documents/a"), "/documents/a"),
+        (dg.MetadataValue.path("/a/b"), "/a/b"),
+        (dg.MetadataValue.json({"a": [1, {"b": None}]}), {"a": [1, {"b": None}]}),
+        (dg.MetadataValue.null(), None),
+        (dg.MetadataValue.timestamp(12.0), 12.0),
+        (TABLE, [{"what": "norm", "actual": 1.5, "more": None}]),
+        (dg.MetadataValue.json({"a": NO_NUMBERS}), {"a": ["nan", "inf", "-inf"]}),
+    ],
+)
+def test_a_value_is_kept_as_json_has_it(value: dg.MetadataValue[Any], plain: object) -> None:
+    found = plain_metadata({"title": value})
+    assert found == {"title": plain}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_values_without_json_form_are_text() -> None:
+    found = plain_metadata(
+        {
+            "asset": dg.MetadataValue.asset(dg.AssetKey(["chunks"])),
+            "schema": dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")])),
+        }
+    )
+    assert "chunks" in json.dumps(found, allow_nan=False)
+    assert "what" in json.dumps(found, allow_nan=False)
