@@ -20,7 +20,7 @@ from rag_assets.cli.arguments import (
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
 from rag_assets.search import AsyncRetriever, Retriever
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
@@ -192,7 +192,7 @@ def _print_sentences(result: AnswerResult) -> None:
 
 
 def _print_citation(citation: Citation) -> None:
-    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe(citation))))}")
+    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe_location(citation))))}")
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()
 
@@ -270,4 +270,4 @@ def headline(hit: Hit) -> str:
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
     shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
     near = f"  ({shown})" if shown else ""
-    return f"{', '.join(filter(None, (hit.uri, describe(hit))))}{near}"
+    return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{near}"
