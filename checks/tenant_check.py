@@ -22,7 +22,13 @@ from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
 from rag_assets.resources.installation import InstallationResource
-from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
+from rag_assets.resources.workbench import (
+    SKIPPED_DISABLED,
+    SkippedTenant,
+    Workbench,
+    as_failure,
+    clear_failures,
+)
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.storage.catalog.lock import Holder
@@ -228,8 +234,12 @@ def _build_step(
         context: dg.AssetCheckExecutionContext, workbench: Workbench
     ) -> Iterator[dg.AssetCheckResult]:
         installation = workbench.installation
-        with clear_failures(installation):
-            tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+        try:
+            with clear_failures(installation):
+                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+        except SkippedTenant:
+            yield from map(_skip_check, sorted(context.selected_asset_check_keys))
+            return
         errors: dict[str, Exception] = {}
         for key, check in checks.items():
             if key not in context.selected_asset_check_keys:
@@ -254,6 +264,16 @@ def _build_step(
         description=f"Evaluates the checks of {asset}.",
         can_subset=True,
     )(names.bind(evaluate))
+
+
+def _skip_check(key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=True,
+        description="skipped: the tenant is disabled",
+        metadata=SKIPPED_DISABLED,
+    )
 
 
 def keys_of(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:

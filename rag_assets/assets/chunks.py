@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.assets.columns import CHUNK_COLUMNS
 from rag_assets.assets.descriptions import CHUNKS
 from rag_assets.assets.metadata_values import bar_chart, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.slices import work_of
@@ -23,6 +23,7 @@ _BINS = 7
     description=CHUNKS,
     metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
+@skip_disabled_tenant
 def chunks(
     context: dg.AssetExecutionContext,
     workbench: Workbench,

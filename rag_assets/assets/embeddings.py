@@ -6,7 +6,7 @@ from pydantic import Field
 from rag_assets.assets.columns import EMBEDDING_COLUMNS
 from rag_assets.assets.descriptions import EMBEDDINGS
 from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.assets.usage_table import usage_table
 from rag_assets.declarations import asset
 from rag_assets.pipeline.embedding import embed_chunks
@@ -29,6 +29,7 @@ class Embedding(dg.Config):
     description=EMBEDDINGS,
     metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
 )
+@skip_disabled_tenant
 def embeddings(
     context: dg.AssetExecutionContext,
     config: Embedding,

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.assets.columns import PARSED_COLUMNS
 from rag_assets.assets.descriptions import PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
@@ -32,6 +32,7 @@ _COLUMNS = {
     description=PARSED_TEXT,
     metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
+@skip_disabled_tenant
 def parsed_text(
     context: dg.AssetExecutionContext,
     workbench: Workbench,

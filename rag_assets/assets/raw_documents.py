@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.assets.columns import DOCUMENT_COLUMNS
 from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.catalog_mark import held_warning, refusal
 from rag_assets.pipeline.erasure import rescan
@@ -34,6 +34,7 @@ class ListingConfig(dg.Config):
     description=RAW_DOCUMENTS,
     metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
 )
+@skip_disabled_tenant
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,

@@ -8,7 +8,7 @@ from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
@@ -30,6 +30,7 @@ from rag_assets.resources.workbench import Workbench
     description=SEARCH_INDEX,
     metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
+@skip_disabled_tenant
 def search_index(
     context: dg.AssetExecutionContext,
     names: Naming,

@@ -7,7 +7,7 @@ import dagster as dg
 
 from rag_assets.checks.results import evaluation_of
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck
-from rag_assets.common.errors import TenantGone
+from rag_assets.common.errors import TenantDisabled, TenantGone
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
@@ -48,9 +48,13 @@ def repair_live_index(
 ) -> None:
     """Repair lake and index; the next sync writes missing entries and rereads altered documents."""
     with clear_failures(workbench.installation):
-        ctx = workbench.context(
-            context.partition_key, guard=tenant_lock.guard, log=context.log.info
-        )
+        try:
+            ctx = workbench.context(
+                context.partition_key, guard=tenant_lock.guard, log=context.log.info
+            )
+        except TenantDisabled as error:
+            context.log.info(f"skipped: {error.message}")
+            return
         days = 1 if config.everything else ctx.tenant.drift.days
         found = repair(ctx, Share(days, ctx.clock.now().date()))
     for line in found.lines():
