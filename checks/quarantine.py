@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.quarantine import remedy_of
+from rag_assets.pipeline.slices import remedy_of
 from rag_assets.storage.catalog.documents.model import Document
 
 _MOST = 500

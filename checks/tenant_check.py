@@ -18,9 +18,8 @@ from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
-from rag_assets.pipeline.catalog_mark import may_delete
-from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import (
     SKIPPED_DISABLED,

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import dagster as dg
 
-from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.generations import Judge
 from rag_assets.resources.workbench import Workbench
 
 

@@ -20,7 +20,7 @@ from rag_assets.api.responses import Reconciled, ReconciledRecord
 from rag_assets.api.write_model import RecordQuery
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
-from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.records.manifests import ManifestLine
 from rag_assets.tenants.model import Tenant

@@ -9,9 +9,9 @@ from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
-from rag_assets.pipeline.catalog_mark import held_warning, refusal
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.mark_keeper import held_warning, refusal
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.resources.tenant_lock import TenantLockResource

@@ -12,9 +12,8 @@ from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
-from rag_assets.pipeline import fact_stores
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.follow_up import finish
+from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
@@ -43,8 +42,8 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
-        followed = finish(ctx)
-        derived = fact_stores.finish(ctx)
+        followed = run_follow_up(ctx)
+        derived = derive_documents(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {

@@ -10,7 +10,7 @@ import dagster as dg
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.declarations import TENANT_TAG
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.lake_repair import heal_lake
+from rag_assets.pipeline.repair import heal_lake
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import (
     SKIPPED_DISABLED,
@@ -35,7 +35,9 @@ def skip_disabled_tenant(stage: _Stage[_P]) -> _Stage[_P]:
     """
 
     @functools.wraps(stage)
-    def run(context: dg.AssetExecutionContext, *args: _P.args, **arguments: _P.kwargs) -> _Result:
+    def run(
+        context: dg.AssetExecutionContext, /, *args: _P.args, **arguments: _P.kwargs
+    ) -> _Result:
         try:
             return stage(context, *args, **arguments)
         except SkippedTenant as skipped:

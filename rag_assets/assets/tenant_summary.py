@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import documents_link, notes, rows_of, ta
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.quarantine import DocumentNote, remedy_of
+from rag_assets.pipeline.slices import DocumentNote, remedy_of
 from rag_assets.storage.catalog.documents.status import Status
 from rag_assets.storage.catalog.tenants.overview import TenantSummary
 

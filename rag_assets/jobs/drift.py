@@ -11,8 +11,8 @@ from rag_assets.common.errors import TenantDisabled, TenantGone
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
+from rag_assets.pipeline.context import Share
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.shares import Share
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome

@@ -16,8 +16,7 @@ from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.removal import interrupted_removals, purge_tenant
-from rag_assets.pipeline.retention import prune
-from rag_assets.pipeline.retention_report import report_retention
+from rag_assets.pipeline.retention import prune, report_retention
 from rag_assets.pipeline.upkeep import (
     compact_tenant,
     delete_leftovers,

@@ -107,7 +107,6 @@ def run_canary(
     """Probe embedders, compare with their stored first answers, and record the results.
 
     Args:
-        catalog: stores the answers.
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """

@@ -16,10 +16,8 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.former_versions import documents_of
-from rag_assets.pipeline.prefetch import prefetch_items
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work
+from rag_assets.pipeline.slices import ParsedDocument, Progress, Work, prefetch_items
+from rag_assets.pipeline.versions import documents_of
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 

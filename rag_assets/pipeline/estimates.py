@@ -88,7 +88,6 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
     Args:
         ctx: the tenant's context, configured for the build that the sync works on.
         builds: all builds of the tenant, oldest first.
-        work: the work of the sync.
     """
     parts = {"reading": work.preparing_seconds, **_estimate_seconds(ctx, builds, work)}
     sizes = {
@@ -190,7 +189,6 @@ def edits_twice(
 
     Args:
         ctx: the tenant's context, configured for the wanted build.
-        builds: all builds of the tenant.
         wanted: the build that should answer; None if it is not opened yet.
         chunks, documents, cost: the plan's figures for the wanted build.
     """

@@ -16,10 +16,7 @@ from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents
 from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.interruption import retry_at
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.quarantine import DocumentNote
-from rag_assets.pipeline.slices import StageTime, Work, put_off
+from rag_assets.pipeline.slices import DocumentNote, Progress, StageTime, Work, put_off, retry_at
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.documents.model import Document, Failure

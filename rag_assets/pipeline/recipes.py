@@ -100,7 +100,6 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     """Return the tenant, configured as when this build was opened.
 
     Args:
-        tenant: the tenant as configured now.
         embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
             also apply to builds that it made.
 
@@ -125,11 +124,7 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
 
 
 def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
-    """Return the properties of a build's index.
-
-    Args:
-        tenant: configured for it.
-    """
+    """Return the properties of a build's index."""
     return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])
 
 
@@ -158,7 +153,6 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     """Return the hash that distinguishes one complete build of a tenant from another.
 
     Args:
-        tenant: the tenant with its configuration.
         embedder_id: id of the embedder that makes the vectors.
         kind: kind of the index.
     """

@@ -200,6 +200,11 @@ def test_a_backfill_over_all_tenants_completes_beside_a_disabled_one(daemon: Dae
         return daemon.instance.get_backfill(launched["backfillId"])
 
     wait_for(lambda: backfill().status.name.startswith("COMPLETED"), PATIENCE, "the backfill ended")
+    of_backfill = dg.RunsFilter(tags={"dagster/backfill": launched["backfillId"]})
+    runs = daemon.instance.get_runs(filters=of_backfill)
+    assert {run.tags["dagster/partition"]: run.status for run in runs} == dict.fromkeys(
+        folders, SUCCESS
+    )
     assert backfill().status.name == "COMPLETED_SUCCESS"
     newest = daemon.instance.fetch_materializations(
         dg.AssetRecordsFilter(dg.AssetKey("search_index"), asset_partitions=["asleep"]), limit=1

@@ -18,8 +18,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
-from rag_assets.pipeline.generations import active_builds
-from rag_assets.pipeline.publication import drop_generation
+from rag_assets.pipeline.generations import active_builds, drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest

@@ -15,8 +15,7 @@ from rag_assets.common.formatting import counted, dollars, duration
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
-    from rag_assets.pipeline.generation_moves import Order
-    from rag_assets.pipeline.generation_report import BuildReport
+    from rag_assets.pipeline.generation_moves import BuildReport, Order
 
 
 @with_reading_session
@@ -142,7 +141,7 @@ def _user() -> str:
 
 
 def _reports(session: Session, tenant_id: str) -> list[BuildReport]:
-    from rag_assets.pipeline.generation_report import report_builds
+    from rag_assets.pipeline.generation_moves import report_builds
 
     return report_builds(session.reader(tenant_id))
 

@@ -54,7 +54,7 @@ def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> b
 
 def _tenants_set_back(session: Session) -> dict[str, int]:
     """Return tenants with changes that the catalog lacks, each with its count of unknown files."""
-    from rag_assets.pipeline.blobs import nobodys_blobs
+    from rag_assets.pipeline.uploads import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 
     catalog, blobs = session.catalog, open_blobs(session.settings)

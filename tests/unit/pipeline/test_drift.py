@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
-from rag_assets.pipeline.vector_drift import compare_vectors
+from rag_assets.pipeline.index_comparison import Drift, compare_index, compare_vectors, suspects
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import (
     EntryVector,

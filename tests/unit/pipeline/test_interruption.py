@@ -15,7 +15,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     WrongShape,
 )
-from rag_assets.pipeline.interruption import is_permanent, retry_at
+from rag_assets.pipeline.slices import is_permanent, retry_at
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
 

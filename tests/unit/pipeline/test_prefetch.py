@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_assets.pipeline.prefetch import prefetch_items
+from rag_assets.pipeline.slices import prefetch_items
 
 
 def test_the_next_is_made_while_the_present_one_is_used() -> None:

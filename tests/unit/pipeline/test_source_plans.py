@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.pipeline.source_plans import Deletions, decide_deletions, require_any_listed
+from rag_assets.pipeline.source_listing import Deletions, decide_deletions, require_any_listed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.declarations import PLAIN
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.context import Share
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers

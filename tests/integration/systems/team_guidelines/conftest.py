@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller

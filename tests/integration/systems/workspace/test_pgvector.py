@@ -21,7 +21,7 @@ from rag_assets.checks.vectors_beside import verdict_of
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors
+from rag_assets.pipeline.separate_vectors import compare_separate_vectors, fill_vectors
 from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -163,7 +163,7 @@ def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:
 
 def compared(workspace: Workspace) -> set[str]:
     with workspace.driver.locked(workspace.id) as ctx:
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert verdict_of([state]).passed is state.healthy
         return set(state.differing)
 
@@ -249,10 +249,10 @@ def test_a_vector_of_another_length_is_found_and_repaired(workspace: Workspace) 
     workspace.choose("pgvector")
     workspace.sql("UPDATE BUILD.rag_vectors SET embedding = embedding * embedding")
     with workspace.driver.locked(workspace.id) as ctx:
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert state.unsound == len(WORDS)
         repair(ctx)
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert state.healthy
 
 

@@ -48,7 +48,7 @@ class BesideState:
         return not self.differing and not self.unsound
 
 
-def compare_vectors(ctx: TenantContext) -> list[BesideState]:
+def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
     """Compare the separately stored vectors of every live build that has some.
 
     Raises:
@@ -68,10 +68,6 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
 
     No text is embedded. If this is interrupted, the next call continues.
-
-    Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        vectors: the store.
 
     Returns:
         The build with its state: "filling" if entries of the index are missing or were altered.
