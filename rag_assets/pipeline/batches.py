@@ -65,6 +65,15 @@ _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 
 
+_SUBMISSION = timedelta(hours=1)
+"""No submission takes longer than this."""
+LISTED_AFTER = timedelta(minutes=2)
+"""A provider lists a new batch within this time."""
+_NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
+_CONCURRENCY = 8
+_GROUP = 1_000
+
+
 def submit_batches(
     ctx: TenantContext,
     missing: Set[str],
@@ -194,13 +203,6 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
         )
 
 
-_SUBMISSION = timedelta(hours=1)
-"""No submission takes longer than this."""
-LISTED_AFTER = timedelta(minutes=2)
-"""A provider lists a new batch within this time."""
-_NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
-
-
 async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
     """Find out whether an interrupted submission was accepted; return whether that is now known.
 
@@ -229,9 +231,6 @@ async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, loc
     catalog.batches.delete(batch.ref, batch.id)
     catalog.quarantine.release(batch.ref)
     return True
-
-
-_CONCURRENCY = 8
 
 
 def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
@@ -313,9 +312,6 @@ def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
     """
     trusted = time_for_deletion(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER
-
-
-_GROUP = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ BYTES_A_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
 
+VECTORS_PAUSE = timedelta(minutes=1)
+"""How long no request is sent to the separate vector store after it did not answer."""
+
+
 @dataclass(frozen=True)
 class Share:
     """The data compared on one day: one part of all ids and hashes.
@@ -87,10 +91,6 @@ class Pace:
         ahead = self._taken / self._rate - (monotonic() - self._started)
         if ahead > 0:
             sleep(ahead)
-
-
-VECTORS_PAUSE = timedelta(minutes=1)
-"""How long no request is sent to the separate vector store after it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,9 @@ _KEPT_WITHIN = 3.0
 _PAID_FOR_KEPT_WITHIN = 0.1
 
 
+_TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     """A document of the slice that lacks vectors.
@@ -182,9 +185,6 @@ def _send(
         lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
         defer_documents(ctx, work, lacking)
     return replace(report, submitted=len(submitted), promised=ledger.promised)
-
-
-_TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 
 def _embed(

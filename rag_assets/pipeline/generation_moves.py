@@ -28,6 +28,8 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
 
+_FRESH = timedelta(minutes=10)
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -226,9 +228,6 @@ def _present(ctx: TenantContext, number: int) -> Generation:
         f"tenant {ctx.ref.id!r} has no generation {number}",
         hint=f"rag-assets generations list {ctx.ref.id} shows its builds",
     )
-
-
-_FRESH = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_VECTORS_AT_ONCE = 10_000
+_BYTES_OF_A_NUMBER = 4
+_NORM_TOLERANCE = 1e-3
+_ROUNDING = 1e-6
+"""Differences up to this may come from a store that normalizes vectors; deliberate changes are
+larger."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """The difference between a live index and the catalog.
@@ -199,14 +207,6 @@ def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> b
         and 0 <= entry.ordinal < tally.count
         and entry.id == entry_id(owner, entry.document_id, entry.index_key, entry.ordinal)
     )
-
-
-_VECTORS_AT_ONCE = 10_000
-_BYTES_OF_A_NUMBER = 4
-_NORM_TOLERANCE = 1e-3
-_ROUNDING = 1e-6
-"""Differences up to this may come from a store that normalizes vectors; deliberate changes are
-larger."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,9 @@ _BULK = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
 
+_SAMPLE = 20
+
+
 def list_documents(
     ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
 ) -> ListingReport:
@@ -357,9 +360,6 @@ def _row(
         source_id=document.source_id,
         page_uuid=document.page_uuid,
     )
-
-
-_SAMPLE = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,9 @@ _SAMPLED = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
 
+_MEASURING_SECONDS: Final = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredWork:
     """The work on documents that are due.
@@ -278,9 +281,6 @@ def _task(key: str, item: DueDocument) -> ParseTask:
     return ParseTask(
         key=key, name=item.uri, media_type=item.media_type, read=read, options=item.options
     )
-
-
-_MEASURING_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)

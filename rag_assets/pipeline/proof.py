@@ -42,6 +42,37 @@ from rag_assets.storage.installation.markers import Root
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
+_PHRASE_CHARACTERS: Final = (24, 120)
+_PHRASES_OF_A_CHUNK: Final = 3
+_MOST_PHRASES: Final = 500
+_MOST_NAMES: Final = 500
+_SENTENCE: Final = re.compile(r"[^.!?\n]+")
+_NONCE_BYTES: Final = 12
+_TEXTS_AT_ONCE: Final = 50
+_KEPT: Final = "traces"
+"""Name of the encrypted traces in the progress of an erasure."""
+_PROOF: Final = "proof"
+_OUT_OF_REACH: Final = {
+    "Postgres's write-ahead log": "its files are overwritten after the next checkpoints",
+    "free space in files of tables": "rewritten when its page is filled again, or by VACUUM FULL",
+    "snapshots and backups of Postgres, Elasticsearch, the lake and blobs": (
+        "by their own retention"
+    ),
+    "files of sources": "a source keeps its documents; they are not added again while unchanged",
+}
+_MATCHED_AT_ONCE = 500
+LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
+"""Keys of a proof for deleted data that files still contain."""
+_AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
+_IN_OTHER_INSTANCES: Final = {
+    "runs of earlier versions in other Dagster instances than those that are named": (
+        "deleted by the sensor `tenants` of each, where it runs"
+    )
+}
+_IN_SERVERLESS: Final = {
+    "files of Elastic Serverless": "deleted entries go when Elastic merges its segments"
+}
+
 
 @dataclass(frozen=True, slots=True)
 class FormerPlaces:
@@ -117,18 +148,6 @@ def incarnations_of(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
         for id_, number in store.incarnations()
         if id_ == ref.id and number <= ref.incarnation
     ]
-
-
-_PHRASE_CHARACTERS: Final = (24, 120)
-_PHRASES_OF_A_CHUNK: Final = 3
-_MOST_PHRASES: Final = 500
-_MOST_NAMES: Final = 500
-_SENTENCE: Final = re.compile(r"[^.!?\n]+")
-_NONCE_BYTES: Final = 12
-_TEXTS_AT_ONCE: Final = 50
-_KEPT: Final = "traces"
-"""Name of the encrypted traces in the progress of an erasure."""
-_PROOF: Final = "proof"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,28 +325,6 @@ def _texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
 
 def _key_name(erasure: Erasure) -> str:
     return f"erasure_{erasure.id}.json"
-
-
-_OUT_OF_REACH: Final = {
-    "Postgres's write-ahead log": "its files are overwritten after the next checkpoints",
-    "free space in files of tables": "rewritten when its page is filled again, or by VACUUM FULL",
-    "snapshots and backups of Postgres, Elasticsearch, the lake and blobs": (
-        "by their own retention"
-    ),
-    "files of sources": "a source keeps its documents; they are not added again while unchanged",
-}
-_MATCHED_AT_ONCE = 500
-LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
-"""Keys of a proof for deleted data that files still contain."""
-_AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
-_IN_OTHER_INSTANCES: Final = {
-    "runs of earlier versions in other Dagster instances than those that are named": (
-        "deleted by the sensor `tenants` of each, where it runs"
-    )
-}
-_IN_SERVERLESS: Final = {
-    "files of Elastic Serverless": "deleted entries go when Elastic merges its segments"
-}
 
 
 def prove(

@@ -46,6 +46,9 @@ _MANY_FILES = 100
 other."""
 
 
+_PAGES = 5_000
+
+
 @dataclass(frozen=True, slots=True)
 class PublishingReport:
     """Report on publishing the slice's documents, and on removed documents.
@@ -267,9 +270,6 @@ def _publish_batch(
         )
     ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted
-
-
-_PAGES = 5_000
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:

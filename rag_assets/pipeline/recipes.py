@@ -27,6 +27,16 @@ from rag_assets.tenants.model import IndexConfig, Tenant
 Settings: TypeAlias = Mapping[str, Any]
 
 
+_LABELS = {
+    "chunker": "chunker",
+    "chunkers": "rules of chunkers",
+    "chunker_version": "version of chunkers",
+    "schema_version": "schema",
+    "vector_index": "kind of index",
+    "placement": "placement",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a build is made, apart from its embedder, which the build's row stores separately.
@@ -269,16 +279,6 @@ def differences(build: Generation, other: Generation) -> list[str]:
         if was != present:
             lines.append(f"{label}: {_format_value(was)} → {_format_value(present)}")
     return lines
-
-
-_LABELS = {
-    "chunker": "chunker",
-    "chunkers": "rules of chunkers",
-    "chunker_version": "version of chunkers",
-    "schema_version": "schema",
-    "vector_index": "kind of index",
-    "placement": "placement",
-}
 
 
 def _format_value(value: object) -> str:

@@ -39,6 +39,8 @@ from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
+_SWEEPS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -102,9 +104,6 @@ def prove_removal(
         unseen=former.unseen,
         remote=remote,
     )
-
-
-_SWEEPS = 5
 
 
 def purge_tenant(

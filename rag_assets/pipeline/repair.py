@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_DOCUMENTS_AT_ONCE = 5_000
+_CHUNKS_AT_ONCE = 100_000
+_AT_ONCE = 2_000
+_FILES_NAMED = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
     """The findings of a repair, as they were before the repair.
@@ -201,10 +207,6 @@ def _summary_of(state: IndexState) -> dict[str, object]:
     }
 
 
-_DOCUMENTS_AT_ONCE = 5_000
-_CHUNKS_AT_ONCE = 100_000
-
-
 @dataclass(frozen=True, slots=True)
 class BuildLosses:
     """Rows that one build needs and the lake has lost.
@@ -355,10 +357,6 @@ def _plus(one: BuildLosses, other: BuildLosses) -> BuildLosses:
         one.vectors | other.vectors,
         one.texts | other.texts,
     )
-
-
-_AT_ONCE = 2_000
-_FILES_NAMED = 20
 
 
 def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:

@@ -48,6 +48,14 @@ _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
 
+_BATCH = 2_000
+_CHUNK_SETS = 200
+NOT_SCANNED = "not scanned in time"
+"""Replaces the rule's name if a text takes too long to scan; such a text is removed."""
+_TEXTS = 100
+_NAMES = 500
+
+
 class MaskedNames:
     """Masks credentials in names and metadata of documents; a file's name can be a credential, too.
 
@@ -221,12 +229,6 @@ def _masked_change(row: Document, masker: Masker) -> DocumentChange:
     )
 
 
-_BATCH = 2_000
-_CHUNK_SETS = 200
-NOT_SCANNED = "not scanned in time"
-"""Replaces the rule's name if a text takes too long to scan; such a text is removed."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A text with credentials.
@@ -353,10 +355,6 @@ def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
 def _with_reindex_request(document: Document) -> Document:
     """Return the document as it is after one more request to reindex it."""
     return replace(document, reindex_requests=document.reindex_requests + 1)
-
-
-_TEXTS = 100
-_NAMES = 500
 
 
 def present_rules() -> str:

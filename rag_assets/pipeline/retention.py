@@ -24,6 +24,10 @@ _UNSUSPICIOUS = 20
 """Up to this many documents of a source are pruned, whatever their share."""
 
 
+SOON: Final = timedelta(days=7)
+_SHOWN: Final = 20
+
+
 @dataclass(frozen=True, slots=True)
 class HeldPrune:
     """A source with so many documents due for pruning that a person has to confirm it."""
@@ -196,10 +200,6 @@ def rule_of(tenant: Tenant) -> str:
     if isinstance(days, Mapping):
         return "retention_days: " + ", ".join(f"{name} {n}" for name, n in sorted(days.items()))
     return f"retention_days: {days}"
-
-
-SOON: Final = timedelta(days=7)
-_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ from rag_assets.storage.catalog.documents.model import Document, Failure
 from rag_assets.storage.catalog.documents.quarantine import FormerVersion
 from rag_assets.storage.catalog.documents.status import NEVER
 
+_T = TypeVar("_T")
+_FIRST_RETRY = timedelta(minutes=1)
+_LAST_RETRY = timedelta(hours=1)
+_LONGEST_WAIT = timedelta(days=1)
+_FOR_A_PERSON = (ProviderRefused, WrongShape)
+_BATCH = 2_000
+_FIRST_SECONDS = 2.0
+_EVERY_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
@@ -66,9 +75,6 @@ def remedy_of(document: Document) -> str:
         "repair, replace or exclude the file, or change the tenant's settings; "
         "the document is tried again as soon as the file or a setting changes"
     )
-
-
-_T = TypeVar("_T")
 
 
 def prefetch_items(items: Iterable[_T]) -> Iterator[_T]:
@@ -309,13 +315,6 @@ def _work(build: ActiveBuild, planned: Slice) -> Work:
     return Work(ctx, build.generation, planned.config_key, living, planned.unlisted, build.beside)
 
 
-_FIRST_RETRY = timedelta(minutes=1)
-_LAST_RETRY = timedelta(hours=1)
-_LONGEST_WAIT = timedelta(days=1)
-_FOR_A_PERSON = (ProviderRefused, WrongShape)
-_BATCH = 2_000
-
-
 def is_permanent(outage: RagAssetsError) -> bool:
     """Return whether retrying is useless until a person acts or the spending cap is renewed."""
     return isinstance(outage, (*_FOR_A_PERSON, CapReached))
@@ -379,10 +378,6 @@ def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
         for item in parsed
         if item.chunk_set_key in hashes and without.isdisjoint(hashes[item.chunk_set_key])
     }
-
-
-_FIRST_SECONDS = 2.0
-_EVERY_SECONDS = 2.0
 
 
 class Progress:

@@ -25,6 +25,9 @@ from rag_assets.pipeline.source_listing import (
 from rag_assets.pipeline.uploads import compare_blobs
 from rag_assets.storage.catalog.documents.model import CatalogDocument
 
+_UNSWEPT = timedelta(days=8)
+"""An unreferenced file of this age should have been deleted by the weekly compaction."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContentsReport:
@@ -165,10 +168,6 @@ def _limit_rate(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[Lis
     for document in documents:
         yield document
         pace.took(document.size)
-
-
-_UNSWEPT = timedelta(days=8)
-"""An unreferenced file of this age should have been deleted by the weekly compaction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
 
 
+_BATCH = 2_000
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version of a document with a vector for every chunk; it contains no text.
@@ -256,9 +259,6 @@ def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
             ParsedDocument(document, head.title, head.media_type, version.parse_key, key, version)
         )
     return found
-
-
-_BATCH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
