@@ -2,15 +2,15 @@
 
 `tenant_check` declares a check. The registry collects the checks of all modules. So a new module is
 enough to add its check to the jobs, the daily evaluation and the UI.
-"""
 
-from __future__ import annotations
+Annotations are evaluated here: Dagster does not accept a context whose annotation is a string.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, Self, TypeAlias
 
 import dagster as dg
 
@@ -101,7 +101,7 @@ class CheckContext:
         tenant_id: str,
         run: dg.DagsterRun,
         log: dg.DagsterLogManager,
-    ) -> CheckContext:
+    ) -> Self:
         """Return the context of a tenant, for a run that evaluates checks.
 
         Raises:
@@ -229,9 +229,17 @@ def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetC
 def _build_step(
     asset: str, checks: Mapping[dg.AssetCheckKey, TenantCheck], names: Naming
 ) -> dg.AssetChecksDefinition:
-    def evaluate(
-        context: dg.AssetCheckExecutionContext, workbench: Workbench
-    ) -> Iterator[dg.AssetCheckResult]:
+    resource = names.resource("workbench")
+
+    @dg.multi_asset_check(
+        specs=[check.spec(names) for check in checks.values()],
+        name=f"{names.step_key(asset)}_checks",
+        description=f"Evaluates the checks of {asset}.",
+        can_subset=True,
+        required_resource_keys={resource},
+    )
+    def evaluate(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        workbench: Workbench = getattr(context.resources, resource)
         installation = workbench.installation
         try:
             with clear_failures(installation):
@@ -257,12 +265,7 @@ def _build_step(
                 f"not evaluated: {', '.join(errors)}\n{reason}", allow_retries=False
             ) from first
 
-    return dg.multi_asset_check(
-        specs=[check.spec(names) for check in checks.values()],
-        name=f"{names.step_key(asset)}_checks",
-        description=f"Evaluates the checks of {asset}.",
-        can_subset=True,
-    )(names.bind(evaluate))
+    return evaluate
 
 
 def _skip_check(key: dg.AssetCheckKey) -> dg.AssetCheckResult:

@@ -9,6 +9,7 @@ from rag_assets.checks.results import evaluation_of
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck
 from rag_assets.common.errors import TenantDisabled, TenantGone
 from rag_assets.common.formatting import counted
+from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.pipeline.context import Share
@@ -109,9 +110,7 @@ def _compare(
             outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
-        # Dagster also accepts evaluations; only its type annotation omits them.
-        evaluation = evaluation_of(check.key(names), verdict, record.id)
-        context.log_event(evaluation)  # type: ignore[arg-type]
+        log_evaluation(context, evaluation_of(check.key(names), verdict, record.id))
         outcomes.append(check.outcome(verdict))
     catalog.check_results.record(record.ref, outcomes)
     differing = {

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
+from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_access import external_connection
@@ -25,7 +26,6 @@ from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.installation.roles import Role
 from rag_assets.storage.catalog.installation.run_storage import (
-    DAGSTER_SCHEMA,
     FormerTables,
     find_former_tables,
     prepare_run_storage,
