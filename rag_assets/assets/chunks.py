@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import bar_chart, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
-from rag_assets.pipeline.slices import work_of
+from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
@@ -31,7 +31,7 @@ def chunks(
 ) -> dg.MaterializeResult[None]:
     """Chunk the documents without chunks in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:
         context.log.warning(f"chunks dropped because of a credential: {report.dropped_secrets}")

@@ -10,7 +10,7 @@ from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.assets.usage_table import usage_table
 from rag_assets.declarations import asset
 from rag_assets.pipeline.embedding import embed_chunks
-from rag_assets.pipeline.slices import work_of
+from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
@@ -38,7 +38,7 @@ def embeddings(
 ) -> dg.MaterializeResult[None]:
     """Embed the texts without a vector in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
         usage = usage_table(ctx, report.used, config.spent + report.promised)

@@ -9,14 +9,14 @@ from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
-from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
+from rag_assets.assets.tenant_summary import by_format, failed_documents, summarize_tenant
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
-from rag_assets.pipeline.slices import waiting_for_embedder, work_of
-from rag_assets.pipeline.upkeep import compact_due, compaction_lines
+from rag_assets.pipeline.slices import load_work, waiting_for_embedder
+from rag_assets.pipeline.upkeep import compact_due, describe_compactions
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -39,7 +39,7 @@ def search_index(
 ) -> dg.MaterializeResult[None]:
     """Remove and publish entries, and report documents that still wait."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = run_follow_up(ctx)
@@ -47,11 +47,11 @@ def search_index(
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
-            "what is indexed": what_is_indexed(ctx),
+            "what is indexed": summarize_tenant(ctx),
             "failed documents": failed_documents(ctx),
             "by format": by_format(ctx),
         }
-        merged = compaction_lines(compact_due(ctx))
+        merged = describe_compactions(compact_due(ctx))
         if work.beside or work.generation.state != "SERVING":
             builds = generations_report(names, ctx, current=True)
             if builds is not None:

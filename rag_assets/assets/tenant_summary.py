@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import documents_link, notes, rows_of, ta
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import DocumentNote, remedy_of
+from rag_assets.pipeline.slices import DocumentNote, find_remedy
 from rag_assets.storage.catalog.documents.status import Status
 from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
@@ -18,7 +18,7 @@ _MOST_FAILED, _MOST_ADVICE = 50, 3
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
 
 
-def what_is_indexed(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Summarize the searchable documents, their index, and the time of the source listing."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
     facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
@@ -45,7 +45,7 @@ def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """List the documents in quarantine with their reasons and remedies."""
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
-    advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
+    advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
     return notes(
         ctx.ref.id,
         ("document", "reason"),

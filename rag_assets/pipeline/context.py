@@ -28,10 +28,10 @@ from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import build_batch_api, build_embedder
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.recipes import (
-    build_of,
+    choose_index_spec,
     config_key,
+    find_build,
     generation_key,
-    index_spec_of,
     tenant_of_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
@@ -213,7 +213,7 @@ class TenantContext:
             BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
                 be used.
         """
-        if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
+        if find_build([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
         tenant = tenant_of_build(self.tenant, self.embedder.embedder_id, generation)
         same = generation.embedder_id == self.embedder.embedder_id
@@ -222,7 +222,7 @@ class TenantContext:
 
     def index_spec(self, generation: Generation) -> IndexSpec:
         """Return the kind of index that a build of this context needs."""
-        return index_spec_of(generation, self.tenant)
+        return choose_index_spec(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
         """Return the owner of a generation's entries."""

@@ -18,7 +18,7 @@ from rag_assets.pipeline.index_comparison import (
     VectorDrift,
     compare_entries,
     compare_index,
-    suspects,
+    find_suspects,
 )
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -164,7 +164,7 @@ def _drift_by_counts(
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
     counts = entries.counts(name, ctx.owner(generation))
-    found = suspects(held, counts, leaving) | set(doubtful)
+    found = find_suspects(held, counts, leaving) | set(doubtful)
     owners = [ctx.owner(one) for one in generations if one.index_name == name]
     strangers = list(entries.strangers(name, ctx.ref.id, owners))
     found |= {entry.document_id for entry in strangers}

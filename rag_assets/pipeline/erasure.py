@@ -16,7 +16,9 @@ from rag_assets.pipeline.generations import drop_generation
 from rag_assets.pipeline.mark_keeper import may_delete, require_current
 from rag_assets.pipeline.proof import (
     Traces,
+    add_counts_left,
     collect_traces,
+    drop_living_traces,
     entries_left,
     erase_rows,
     has_traces,
@@ -24,16 +26,14 @@ from rag_assets.pipeline.proof import (
     open_former_places,
     prove,
     prove_masked,
+    read_proof,
     read_traces,
-    recorded_proof,
     replace_traces,
     require_nothing_left,
-    total_left,
-    without_living,
 )
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
-from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.pipeline.uploads import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.versions import NeededKeys, needed_keys
 from rag_assets.privacy.masker import scanner_of
@@ -158,7 +158,7 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
         ctx.guard()
         return ctx.catalog.erasures.end(erasure)
     notes = Lake(ctx.settings.lake_url).notes
-    proof = recorded_proof(erasure) or _erase_and_prove(ctx, erasure, notes)
+    proof = read_proof(erasure) or _erase_and_prove(ctx, erasure, notes)
     replace_traces(ctx.catalog, notes, erasure, proof)
     ctx.guard()
     return ctx.catalog.erasures.end(erasure, proof)
@@ -169,7 +169,7 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
         dead = _dead_keys(ctx, erasure, needed_keys(ctx))
         ctx.guard()
         erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
-    traces = without_living(ctx, read_traces(notes, erasure))
+    traces = drop_living_traces(ctx, read_traces(notes, erasure))
     for store in STORES:
         store.erase(ctx, erasure)
     proof = _expunge(ctx, erasure, traces)
@@ -248,7 +248,7 @@ def _clean_files(
             builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
-    deleted_entries = total_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
+    deleted_entries = add_counts_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:
         ctx.store.vectors.vacuum(ctx.ref.id)
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
@@ -295,7 +295,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
     parsed = erasure.parse_keys | {ctx.parse_key(document) for document in documents}
     chunk_sets = erasure.chunk_set_keys | {
-        item.chunk_set_key for item in parsed_documents(ctx, documents)
+        item.chunk_set_key for item in find_parsed_documents(ctx, documents)
     }
     dead_sets = chunk_sets - (needed.known.chunk_sets or set())
     return DeadKeys(

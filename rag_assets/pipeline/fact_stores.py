@@ -124,7 +124,7 @@ def all_stores() -> Iterable[FactStore]:
     return _stores(installed_systems()).values()
 
 
-def stores_of(tenant: Tenant) -> list[FactStore]:
+def list_fact_stores(tenant: Tenant) -> list[FactStore]:
     """Return the fact stores for the chunkers of a tenant."""
     if not tenant.reads_facts:
         return []
@@ -132,20 +132,20 @@ def stores_of(tenant: Tenant) -> list[FactStore]:
     return [stores[name] for name in tenant.fact_readers if name in stores]
 
 
-def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
+def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
     """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
-    return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
+    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
 def tables_of(tenant: Tenant) -> list[Table]:
     """Return the tables of the fact stores of a tenant."""
-    return [table for store in stores_of(tenant) for table in store.tables]
+    return [table for store in list_fact_stores(tenant) for table in store.tables]
 
 
-def kinds_of_documents(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
+def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
     """Return the kinds of definitions that the tenant's stores know, by document."""
     found: dict[str, Kinds] = {}
-    for store in stores_of(ctx.tenant):
+    for store in list_fact_stores(ctx.tenant):
         found |= store.kinds(ctx, document_ids)
     return found
 

@@ -15,7 +15,7 @@ from rag_assets.pipeline.erasure import settle_discard
 from rag_assets.pipeline.generations import (
     Judge,
     active_builds,
-    found_builds,
+    find_builds,
     publish,
     publish_if_passed,
     require_entries,
@@ -23,7 +23,7 @@ from rag_assets.pipeline.generations import (
     unfinished_count,
 )
 from rag_assets.pipeline.mark_keeper import require_current
-from rag_assets.pipeline.recipes import build_of, differences
+from rag_assets.pipeline.recipes import differences, find_build
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
@@ -106,7 +106,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     """
     _present(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
-    configured = build_of(live, ctx.tenant, ctx.embedder.embedder_id)
+    configured = find_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if configured is None or number != configured.number:
         which = "not built yet" if configured is None else f"generation {configured.number}"
         raise ConfigurationError(
@@ -293,7 +293,7 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     """
     now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
-    active = found_builds(ctx, live)
+    active = find_builds(ctx, live)
     shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
     contexts, reasons = _contexts(ctx, shown)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, IndexInconsistent
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.recipes import Recipe, known_recipe, recipe_of, wanted_build
+from rag_assets.pipeline.recipes import Recipe, find_recipe, read_recipe, wanted_build
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -267,7 +267,7 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
     return ActiveBuilds(wanted, beside)
 
 
-def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
+def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
     """Return those of the given builds that runs bring up to date, by number; open no build."""
     found: dict[int, ActiveBuild] = {}
     wanted = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
@@ -295,7 +295,7 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
     except ConfigurationError:
         return
     for generation in unknown:
-        recipe = known_recipe(generation, tenant)
+        recipe = find_recipe(generation, tenant)
         if recipe is not None:
             catalog.generations.set_recipe(record.ref, generation, recipe.as_row())
 
@@ -350,8 +350,8 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
 
 def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
     """Return a build of the configuration, and record its recipe from the present configuration."""
-    recipe = known_recipe(generation, ctx.tenant)
-    if recipe is None or recipe == recipe_of(generation):
+    recipe = find_recipe(generation, ctx.tenant)
+    if recipe is None or recipe == read_recipe(generation):
         return generation
     ctx.guard()
     return ctx.catalog.generations.set_recipe(ctx.ref, generation, recipe.as_row())

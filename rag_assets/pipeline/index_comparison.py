@@ -139,7 +139,7 @@ def compare_index(
     )
 
 
-def suspects(
+def find_suspects(
     held: Iterable[HeldVersion],
     counts: Iterable[VersionCount],
     leaving: Collection[str] = (),

@@ -19,14 +19,14 @@ from rag_assets.ingest.sources.roots import folders_as_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import all_stores
 from rag_assets.pipeline.mark_keeper import refusal
-from rag_assets.pipeline.rescan import MaskedNames, change_of, settings_changed
+from rag_assets.pipeline.rescan import MaskedNames, change_from_row, have_settings_changed
 from rag_assets.pipeline.slices import DocumentNote, StageTime
 from rag_assets.pipeline.source_listing import (
     Deletions,
     SourceListing,
     SourcePlan,
     changes_scope,
-    masked_failure,
+    mask_failure,
     partial_digest,
     plan_removed_sources,
     plan_sources,
@@ -70,7 +70,7 @@ def list_documents(
         plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:
-            failure = masked_failure(plan, masker)
+            failure = mask_failure(plan, masker)
             failures.append(failure)
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
@@ -94,7 +94,9 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
     removed = any(plan.listing is None or plan.listing.removed for plan in plans)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
-    others = any(settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans)
+    others = any(
+        have_settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans
+    )
     if removed or others or kinds - {"touched"}:
         return False
     masker = _masker(ctx, scanner)
@@ -188,8 +190,8 @@ def _record(
         held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_of(fresh, known, deletions.removed, names, moved),
-        rejected=rejected_of(changes, names),
+        sample=sample_changes(fresh, known, deletions.removed, names, moved),
+        rejected=list_rejected(changes, names),
         left_out=Counter(listing.left_out),
     )
 
@@ -291,7 +293,7 @@ def _rescope(
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [replace(change_of(row), access_scope=scope) for row in rows]
+        changes = [replace(change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
@@ -418,7 +420,7 @@ class ListingReport:
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-def sample_of(
+def sample_changes(
     changes: Sequence[Change],
     known: Collection[CatalogDocument],
     removed: Iterable[str],
@@ -450,7 +452,7 @@ def sample_of(
     return tuple(shown)
 
 
-def rejected_of(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
+def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
     """Return the first documents that could not be read, with reasons."""
     refused = [change for change in changes if change.error is not None]
     return tuple(

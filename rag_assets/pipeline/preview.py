@@ -41,7 +41,7 @@ from rag_assets.pipeline.source_listing import (
     Deletions,
     SourceListing,
     SourcePlan,
-    masked_failure,
+    mask_failure,
     plan_removed_sources,
     plan_sources,
     require_any_listed,
@@ -362,7 +362,7 @@ def preview(ctx: TenantContext) -> Preview:
     due: list[DueDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:
-            failures.append(masked_failure(plan, masker))
+            failures.append(mask_failure(plan, masker))
         if plan.listing is not None:
             listings.append(plan.listing)
             deletions[plan.config.name] = plan.deletions

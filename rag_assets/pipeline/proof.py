@@ -117,9 +117,9 @@ def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
     left = 0
     stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:
-        for incarnation in incarnations_of(store, ref):
+        for incarnation in list_incarnations(store, ref):
             store.tenant(ref.id, incarnation).purge()
-        left += bool(incarnations_of(store, ref))
+        left += bool(list_incarnations(store, ref))
     return left
 
 
@@ -137,11 +137,11 @@ def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
 
 def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
     for lake in open_former_places(ctx.catalog, ctx.settings).lakes:
-        if ctx.ref.incarnation in incarnations_of(lake, ctx.ref):
+        if ctx.ref.incarnation in list_incarnations(lake, ctx.ref):
             yield lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=ctx.guard)
 
 
-def incarnations_of(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
+def list_incarnations(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
     """Return the incarnations of a tenant id, up to the present one, that have data in a store."""
     return [
         number
@@ -209,7 +209,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
     return Traces(erasure.document_ids, dead, phrases, names)
 
 
-def without_living(ctx: TenantContext, traces: Traces) -> Traces:
+def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
     """Leave out traces of documents that still exist: other documents, and those added again."""
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
@@ -230,7 +230,9 @@ def without_living(ctx: TenantContext, traces: Traces) -> Traces:
 def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> Traces:
     """Collect the traces that a tenant would leave behind, before it is removed."""
     ids = erasure.document_ids[:_MOST_NAMES]
-    phrases = (phrase for text in _texts_of_tenant(lake, erasure) for phrase in phrases_in(text))
+    phrases = (
+        phrase for text in _texts_of_tenant(lake, erasure) for phrase in extract_phrases(text)
+    )
     own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
     return Traces(ids, phrases=own, names=catalog.traces.list_names(erasure.ref, ids))
 
@@ -278,13 +280,13 @@ def replace_traces(
     notes.delete(_key_name(erasure))
 
 
-def recorded_proof(erasure: Erasure) -> Mapping[str, Any] | None:
+def read_proof(erasure: Erasure) -> Mapping[str, Any] | None:
     """Return the proof of an erasure that lacks only its receipt; otherwise None."""
     proof: Mapping[str, Any] | None = erasure.progress.get(_PROOF)
     return proof
 
 
-def phrases_in(text: str) -> list[str]:
+def extract_phrases(text: str) -> list[str]:
     """Return parts of a text by which it can be found again; they end at word boundaries."""
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
@@ -308,7 +310,7 @@ def _phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
         for chunk in chunk_set.chunks
         if chunk.text_sha256 in dead.texts
         for text in (chunk.text, chunk.context)
-        for phrase in phrases_in(text)
+        for phrase in extract_phrases(text)
     )
     return islice(found, _MOST_PHRASES)
 
@@ -413,16 +415,18 @@ def _proof(
 ) -> dict[str, Any]:
     unseen = open_former_places(ctx.catalog, ctx.settings).unseen
     remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
-    return proof_of(searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote)
+    return build_proof(
+        searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote
+    )
 
 
-def total_left(counts: Iterable[int | None]) -> int | None:
+def add_counts_left(counts: Iterable[int | None]) -> int | None:
     """Return the sum of the counts of several indexes; None if a count is unknown."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)
 
 
-def proof_of(
+def build_proof(
     searched_for: Sequence[str],
     found: Mapping[str, Any],
     deleted_entries: int | None,

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.fact_stores import recorders_of, stores_of, tables_of
+from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, tables_of
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     Judge,
@@ -33,7 +33,7 @@ from rag_assets.pipeline.generations import (
 from rag_assets.pipeline.listing import forget_former_contents
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.pipeline.slices import Progress, Work, pending_count, prefetch_items
-from rag_assets.pipeline.versions import Version, complete_versions, entries_of
+from rag_assets.pipeline.versions import Version, build_entries, complete_versions
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.index.model import Entry
@@ -87,7 +87,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
-    for store in stores_of(work.context.tenant):
+    for store in list_fact_stores(work.context.tenant):
         store.prepare(work.context, work)
     complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
@@ -134,7 +134,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
 
 
 def _recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
-    return recorders_of(ctx, {one.chunk_set_key: one.media_type for one in versions})
+    return build_recorders(ctx, {one.chunk_set_key: one.media_type for one in versions})
 
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
@@ -190,7 +190,7 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
     started = time.monotonic()
     upserted = deleted = 0
     batches = (
-        (batch, entries_of(ctx, work.generation, batch))
+        (batch, build_entries(ctx, work.generation, batch))
         for batch in batched(
             due,
             _BATCH_DOCUMENTS,

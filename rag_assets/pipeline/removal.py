@@ -15,19 +15,19 @@ from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.proof import (
     FormerPlaces,
     Traces,
+    add_counts_left,
+    build_proof,
     collect_traces_of_tenant,
     erase_tenant,
     has_traces,
-    incarnations_of,
     keep_traces,
+    list_incarnations,
     name_dagster_instance,
     open_former_places,
-    proof_of,
+    read_proof,
     read_traces,
-    recorded_proof,
     replace_traces,
     require_nothing_left,
-    total_left,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -85,8 +85,8 @@ def prove_removal(
         left += len(store.vectors.schemas(record.id))
     found = {
         "index": left,
-        "lake": len(incarnations_of(stores.lake, record.ref)),
-        "blobs": len(incarnations_of(stores.blobs, record.ref)),
+        "lake": len(list_incarnations(stores.lake, record.ref)),
+        "blobs": len(list_incarnations(stores.blobs, record.ref)),
         "postgres": catalog.traces.find_columns(
             record.id, [*traces.document_ids, *traces.phrases], traces.names
         ),
@@ -96,10 +96,10 @@ def prove_removal(
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
-    return proof_of(
+    return build_proof(
         searched_for,
         found,
-        total_left(deleted_entries),
+        add_counts_left(deleted_entries),
         dead_rows,
         unseen=former.unseen,
         remote=remote,
@@ -147,7 +147,7 @@ def purge_tenant(
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
-    proof = recorded_proof(erasure)
+    proof = read_proof(erasure)
     if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)
         erasure = keep_traces(catalog, lake.notes, erasure, traces)
@@ -198,7 +198,7 @@ def _prove(
     return proof
 
 
-def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
+def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
     """Return the tenants whose removal was interrupted, and which no process is removing now."""
     return [
         record
@@ -210,7 +210,7 @@ def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
 def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
     """Delete the folders of a tenant, and of earlier tenants with its id."""
     for store in (lake, blobs):
-        for incarnation in incarnations_of(store, record.ref):
+        for incarnation in list_incarnations(store, record.ref):
             store.tenant(record.id, incarnation).purge()
 
 

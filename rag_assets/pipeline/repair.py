@@ -21,7 +21,7 @@ from rag_assets.pipeline.generations import (
     ActiveBuild,
     active_builds,
     drop_generation,
-    found_builds,
+    find_builds,
     publish,
 )
 from rag_assets.pipeline.index_comparison import is_sound
@@ -121,7 +121,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx, share=share)
-    builds = found_builds(ctx, [state.generation for state in states])
+    builds = find_builds(ctx, [state.generation for state in states])
     for state in states:
         build = builds.get(state.generation.number)
         if build is not None and state.replaceable:
@@ -292,13 +292,13 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
             losses.append(lost)
     nowhere = {
         embedder_id: lacking
-        for embedder_id, texts in lacking_texts(losses).items()
+        for embedder_id, texts in find_lacking_texts(losses).items()
         if (lacking := texts - texts_in_index(ctx, embedder_id, texts))
     }
     return LakeDrift(files, tuple(losses), nowhere, versions)
 
 
-def lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
+def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
     """Return the text_sha256 of missing vectors, by embedder_id."""
     found: dict[str, frozenset[str]] = {}
     for lost in losses:
@@ -311,14 +311,14 @@ def lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
 def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
     """Return the texts with an entry that has an embedder's vector."""
     found: set[str] = set()
-    for generation in builds_of(ctx, embedder_id):
+    for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
         entries = ctx.store.entries.vectors(generation.index_name, owner, texts)
         found |= {e.text_sha256 for e in entries if e.genuine and e.vector is not None}
     return found
 
 
-def builds_of(ctx: TenantContext, embedder_id: str) -> list[Generation]:
+def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
     """Return the live builds with vectors of this embedder."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     return [one for one in live if one.embedder_id == embedder_id and one.state != "REMOVING"]
@@ -376,7 +376,7 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     _salvage(ctx)
     left = compare_lake(ctx, share)
     chunks_lost = any(lost.chunks for lost in left.losses)
-    lacking = lacking_texts(left.losses)
+    lacking = find_lacking_texts(left.losses)
     for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
@@ -429,7 +429,7 @@ def _salvage(ctx: TenantContext) -> None:
 def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
     """Append missing vectors to the lake, from the entries of these texts."""
     left = set(texts)
-    for generation in builds_of(ctx, embedder_id):
+    for generation in list_builds(ctx, embedder_id):
         for batch in batched(sorted(left), _AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
             left -= _append(ctx, embedder_id, generation.dimensions, entries)
@@ -437,7 +437,7 @@ def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> 
 
 def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
     """Append every vector that an entry has and the lake lacks."""
-    for generation in builds_of(ctx, embedder_id):
+    for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
             found = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), hashes)

@@ -32,8 +32,8 @@ from rag_assets.ingest.sources.model import (
     uri_of,
 )
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import found_builds
-from rag_assets.pipeline.slices import Progress, parsed_documents
+from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.slices import Progress, find_parsed_documents
 from rag_assets.pipeline.versions import record_missing
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
@@ -148,7 +148,7 @@ class MaskedNames:
         return folder + slash + (f"{stem}{mark}{dot}{suffix}" if stem else f"{name}{mark}")
 
 
-def settings_changed(last: Sync | None, settings: str) -> bool:
+def have_settings_changed(last: Sync | None, settings: str) -> bool:
     """Return whether a source was last listed with different settings or credential rules."""
     digest = None if last is None else last.listing_digest
     return bool(digest) and not str(digest).endswith(settings[:8])
@@ -167,7 +167,7 @@ def mask_rows(
     for row in rows:
         change = _masked_change(row, masker)
         title = masker.text(row.title) if row.title else row.title
-        if change == change_of(row) and title == row.title:
+        if change == change_from_row(row) and title == row.title:
             continue
         found.append(MaskedDocument(row, change, title))
         texts = dict.fromkeys(text for text in _texts(row) if masker.holds_credential(text))
@@ -176,7 +176,7 @@ def mask_rows(
     return found, rules
 
 
-def change_of(row: Document) -> DocumentChange:
+def change_from_row(row: Document) -> DocumentChange:
     """Return the change by which a listing would have written this row."""
     return DocumentChange(
         document_id=row.document_id,
@@ -219,7 +219,7 @@ def _masked_change(row: Document, masker: Masker) -> DocumentChange:
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(
-        change_of(row),
+        change_from_row(row),
         path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
         uri=masker.text(row.uri),
         source_type=masker.text(row.source_type),
@@ -283,7 +283,7 @@ class MaskedTexts:
             {*behind, *(one.document_id for one in versions)}, found
         )
         chunk_sets = {one.chunk_set_key: one.parse_key for one in versions if one.chunk_set_key}
-        for item in parsed_documents(ctx, holders):
+        for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
         kept = {key: _key_for_holds(key, one.masked) for key, one in found.items()}
         rows = {
@@ -333,7 +333,7 @@ class MaskedTexts:
     def _unindexed_documents(self) -> dict[str, list[str]]:
         """Return documents whose present text is in no build yet, by parse_key."""
         ctx = self._ctx
-        builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+        builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
             0: ctx.config_key
         }
@@ -357,14 +357,14 @@ def _with_reindex_request(document: Document) -> Document:
     return replace(document, reindex_requests=document.reindex_requests + 1)
 
 
-def present_rules() -> str:
+def read_rules_version() -> str:
     """Return the version of all rules that decide which text is masked."""
     return f"{rules_version()}, cells {table_credentials.VERSION}, names {MASKING_VERSION}"
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
     """Start to scan a tenant's stored data; None if the present rules were already applied."""
-    version = present_rules()
+    version = read_rules_version()
     if ctx.scanned.get("version") == version:
         return None
     ctx.guard()
@@ -383,7 +383,7 @@ def scan(
     Returns:
         The finished scan; None if data is left to be scanned.
     """
-    if erasure.rule != _rule(present_rules()):
+    if erasure.rule != _rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 

@@ -42,7 +42,9 @@ class LostChange:
     remake: Remake | None = None
 
 
-def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> list[LostChange]:
+def describe_lost_changes(
+    catalog: Catalog, security: SecurityStanding, *, by: str
+) -> list[LostChange]:
     """Return the changes that a restored catalog lacks, oldest first.
 
     Of several changes of the same subject, only the last one is returned.

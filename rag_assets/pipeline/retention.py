@@ -119,7 +119,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(receipts, doubt=now)
-    cutoffs = cutoffs_of(ctx.tenant, now)
+    cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport(receipts)
     is_wrong = ctx.catalog.clock.has_future_ages(ctx.ref.id, now)
@@ -143,7 +143,7 @@ def _prune_documents(
     ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
 ) -> PruningReport:
     """Prune documents that exceed their retention, measured at a trusted time."""
-    cutoffs = cutoffs_of(ctx.tenant, now)
+    cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
     if (refused := refusal(ctx)) is not None:
@@ -155,7 +155,7 @@ def _prune_documents(
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
-        ctx.ref, cutoffs, counts.keys(), rule=rule_of(ctx.tenant), by=by, at=now
+        ctx.ref, cutoffs, counts.keys(), rule=describe_rule(ctx.tenant), by=by, at=now
     )
     if erasure is None:
         return PruningReport(held=held)
@@ -165,7 +165,7 @@ def _prune_documents(
     return PruningReport((receipt,), held)
 
 
-def cutoffs_of(tenant: Tenant, now: datetime) -> Cutoffs | None:
+def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
     """Return the times before which a tenant's documents expire; None if it keeps all."""
     days = tenant.retention_days
     if days is None:
@@ -194,7 +194,7 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
     )
 
 
-def rule_of(tenant: Tenant) -> str:
+def describe_rule(tenant: Tenant) -> str:
     """Return the tenant's setting as shown in receipts."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
@@ -249,7 +249,7 @@ class RetentionReport:
 def report_retention(ctx: TenantContext) -> RetentionReport:
     """Report on a tenant's retention; read-only."""
     tenant_id, now = ctx.ref.id, ctx.clock.now()
-    cutoffs, ahead = cutoffs_of(ctx.tenant, now), cutoffs_of(ctx.tenant, now + SOON)
+    cutoffs, ahead = compute_cutoffs(ctx.tenant, now), compute_cutoffs(ctx.tenant, now + SOON)
     due: list[DueNext] = []
     if cutoffs is not None and ahead is not None:
         due = [
@@ -261,7 +261,7 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     syncs = ctx.catalog.syncs.all(tenant_id)
     trusted = time_for_deletion(ctx.catalog, ctx.clock)
     return RetentionReport(
-        rule=None if cutoffs is None else rule_of(ctx.tenant),
+        rule=None if cutoffs is None else describe_rule(ctx.tenant),
         due=due,
         holds=holds,
         held_documents=ctx.catalog.holds.document_count(tenant_id) if holds else 0,

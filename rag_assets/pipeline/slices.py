@@ -27,7 +27,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.pages import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
+from rag_assets.pipeline.generations import ActiveBuild, active_builds, find_builds
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -58,7 +58,7 @@ class DocumentNote:
     text: str
 
 
-def remedy_of(document: Document) -> str:
+def find_remedy(document: Document) -> str:
     """Return the remedy for a quarantined document; empty for any other document."""
     if document.status != "FAILED":
         return ""
@@ -187,12 +187,12 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     return _store_slice(builds.beside, behind, run_id, unlisted)
 
 
-def work_of(ctx: TenantContext, run_id: str) -> Work:
+def load_work(ctx: TenantContext, run_id: str) -> Work:
     """Return the slice of this run; plan it again if the run started at a later stage."""
     planned = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
-    build = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
+    build = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
     if build is not None and build.context.config_key == planned.config_key:
         return _work(build, planned)
     # The configuration changed during the run.
@@ -216,7 +216,9 @@ def pending_count(ctx: TenantContext) -> int:
     )
 
 
-def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
+def find_parsed_documents(
+    ctx: TenantContext, documents: Iterable[Document]
+) -> list[ParsedDocument]:
     """Return the documents that could be parsed, with the facts that the next stages need."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
@@ -236,7 +238,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Return why documents of the slice wait for a retry; None if no document does."""
     # A document that could not be read does not wait for the embedder.
-    ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
+    ids = [p.document.document_id for p in find_parsed_documents(ctx, work.documents)]
     if work.beside:
         return ctx.catalog.index.put_off_reason(ctx.ref.id, work.generation.number, ids)
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
@@ -369,7 +371,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
 
 def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
     """Return the documents with all chunks and vectors in the lake."""
-    parsed = parsed_documents(ctx, documents)
+    parsed = find_parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)

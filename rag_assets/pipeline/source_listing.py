@@ -272,7 +272,7 @@ def changes_scope(listing: SourceListing, known: Iterable[CatalogDocument], scop
     )
 
 
-def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
+def drop_pruned_changes(ctx: TenantContext, listing: SourceListing) -> SourceListing:
     """Leave out documents that were pruned or deleted and are unchanged in the source."""
     if not listing.changes:
         return listing
@@ -419,7 +419,7 @@ def plan_sources(
         except ListingFailed as error:
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
-        listing = without_pruned(ctx, compared)
+        listing = drop_pruned_changes(ctx, compared)
         window = None
         if listing.removed or allow_deletes:
             hours = config.deletion_window_hours
@@ -559,7 +559,7 @@ def plan_removed_sources(
         yield RemovedSourcePlan(name, uris, deletions)
 
 
-def masked_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
+def mask_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
     """Return the failure of a listing with credentials in its path masked."""
     error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
     return ListingFailed(masker.text(error.message), hint=error.hint)

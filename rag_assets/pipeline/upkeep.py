@@ -91,7 +91,7 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
     if (refused := refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact(ctx)
-    lines = compaction_lines(compacted)
+    lines = describe_compactions(compacted)
     if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
         lines = [*lines, f"{swept} unneeded uploaded files deleted"]
     dead = sum(result.dead for result in compacted.values())
@@ -151,7 +151,7 @@ def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
     return ctx.lake.compact_due()
 
 
-def compaction_lines(compacted: Mapping[str, Compaction]) -> list[str]:
+def describe_compactions(compacted: Mapping[str, Compaction]) -> list[str]:
     """Return the result of compaction for each table, with the rows it deleted, for logs."""
     return [
         f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"

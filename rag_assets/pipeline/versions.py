@@ -16,12 +16,12 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import (
     FactStore,
-    kinds_of_documents,
-    stores_of,
+    find_kinds,
+    list_fact_stores,
     texts_of_follow_up,
 )
-from rag_assets.pipeline.generations import found_builds
-from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
+from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.slices import ParsedDocument, Work, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
 from rag_assets.storage.catalog.documents.model import Document
@@ -86,7 +86,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """Return the slice's documents with a vector for every chunk, each in one version."""
     parsed = documents_of(ctx, work)
     ids = [item.document.document_id for item in parsed]
-    kinds = kinds_of_documents(ctx, ids)
+    kinds = find_kinds(ctx, ids)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
@@ -101,14 +101,14 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     return [*reversed(complete.values())]
 
 
-def entries_of(
+def build_entries(
     ctx: TenantContext, generation: Generation, versions: Sequence[Version]
 ) -> list[Entry]:
     """Return all entries of these versions, read from the lake."""
     sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
     texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
     vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
-    owner, stores = ctx.owner(generation), stores_of(ctx.tenant)
+    owner, stores = ctx.owner(generation), list_fact_stores(ctx.tenant)
     entries = []
     for version in versions:
         document = _entry_document(version)
@@ -228,7 +228,7 @@ def _file_name(document: Document) -> str:
 
 def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
     """Return the slice's documents that could be parsed, then former versions of the others."""
-    return parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
+    return find_parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
 
 
 def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str) -> None:
@@ -291,7 +291,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     generations = ctx.catalog.generations.live(ctx.ref.id)
     embedders = {ctx.embedder.embedder_id, *(one.embedder_id for one in generations)}
     contexts = {
-        number: build.context for number, build in found_builds(ctx, generations).items()
+        number: build.context for number, build in find_builds(ctx, generations).items()
     } or {0: ctx}
     for number, build in contexts.items():
         record_missing(build, number, build.config_key)
@@ -302,7 +302,9 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
         for batch in batched(behind, _BATCH):
             documents = ctx.catalog.documents.find(ctx.ref.id, batch)
             parsed.update(build.parse_key(document) for document in documents)
-            chunk_sets.update(item.chunk_set_key for item in parsed_documents(build, documents))
+            chunk_sets.update(
+                item.chunk_set_key for item in find_parsed_documents(build, documents)
+            )
     hashes = ctx.lake.chunk_hashes(chunk_sets)
     known = LiveKeys(
         parsed=parsed,
@@ -319,7 +321,7 @@ def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
     for batch in batched(
         ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
     ):
-        parsed = parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
+        parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()
         ctx.catalog.lake_keys.record(ctx.ref, generation, list(_keys_to_record(ctx, parsed)))
 

@@ -245,11 +245,11 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
 
     Due documents count as unconfirmed unless another guard holds them back.
     """
-    from rag_assets.pipeline.retention import cutoffs_of, held_prunes
+    from rag_assets.pipeline.retention import compute_cutoffs, held_prunes
     from rag_assets.tenants.model import Tenant
 
     tenant = Tenant.from_config(record.config)
-    cutoffs = cutoffs_of(tenant, now)
+    cutoffs = compute_cutoffs(tenant, now)
     due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
     held = () if due is None else held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)

@@ -25,10 +25,10 @@ _FINDINGS = {
 @with_reading_session
 def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> bool:
     """Print the lost changes, and accept the catalog; return False if it is still not accepted."""
-    from rag_assets.pipeline.restores import accept_restore, lost_changes
+    from rag_assets.pipeline.restores import accept_restore, describe_lost_changes
 
     found = session.keeper.security()
-    lost = lost_changes(session.catalog, found, by=operator())
+    lost = describe_lost_changes(session.catalog, found, by=operator())
     is_pending = found.standing != "current"
     tenants = _tenants_set_back(session)
     if as_json:

@@ -1,4 +1,4 @@
-"""None"""
+"""Listings of a tenant's sources, and the deletions that are planned from them."""
 
 from __future__ import annotations
 
