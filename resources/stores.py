@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 import dagster as dg
 
+from rag_assets.billing.embedders import Embedders
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
@@ -119,3 +120,13 @@ def _store(
     _opened.append(store)
     require_cluster(catalog, store, identity)
     return store
+
+
+class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Finds the embedder of a tenant."""
+
+    installation: dg.ResourceDependency[InstallationResource]
+
+    def embedders(self, catalog: Catalog) -> Embedders:
+        """Return the embedders of the tenants in a catalog."""
+        return Embedders(catalog, self.installation.settings)

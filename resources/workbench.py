@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -18,13 +18,18 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
 from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.pipeline.context import SliceLimits, TenantContext
+from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
-from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.stores import (
+    ElasticsearchResource,
+    EmbedderResource,
+    LakeResource,
+    PostgresResource,
+)
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -227,3 +232,17 @@ def _require_active(record: TenantRecord) -> None:
             f"tenant {record.id!r} is {record.state.lower()}, so it is not indexed",
             hint=f"enable the tenant with `rag-assets tenants enable {record.id}`",
         )
+
+
+class PublishJudge(Protocol):
+    """Creates the function that judges builds in one run."""
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """Return the function; see Judge.
+
+        Args:
+            workbench: workbench of the run.
+            run_id: id of the run that holds the tenant's lock.
+            log: log of the run.
+        """
+        ...

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from rag_assets.assets.columns import CHUNK_COLUMNS
-from rag_assets.assets.descriptions import CHUNKS
+from rag_assets.assets.descriptions import CHUNK_COLUMNS, CHUNKS
 from rag_assets.assets.metadata_values import bar_chart, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from rag_assets.assets.columns import PARSED_COLUMNS
-from rag_assets.assets.descriptions import PARSED_TEXT
+from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from rag_assets.assets.columns import DOCUMENT_COLUMNS
-from rag_assets.assets.descriptions import RAW_DOCUMENTS
+from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.assets.columns import (
+from rag_assets.assets.descriptions import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
     EMBEDDING_COLUMNS,
