@@ -56,7 +56,6 @@ from rag_assets.storage.catalog.builds.batches import (
     EmbeddingBatch,
     is_poll_due,
 )
-from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document, Failure
 
@@ -352,7 +351,11 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
         except ProviderError as error:
             # Texts that may still be in flight, or whose results were unusable, must not be sent
             # again.
-            halt = error if isinstance(error, RequestsStopped) else _transient(error)
+            halt = (
+                error
+                if isinstance(error, RequestsStopped)
+                else ProviderUnavailable(error.message, hint=error.hint)
+            )
             done += Collected(outage=halt)
     return done
 
@@ -419,7 +422,12 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     """Record the cost of a batch; return it in dollars, or None if no price is known."""
     price = price_of(EmbedderConfig.model_validate(batch.embedder))
     used = build_usage(Charge(tokens, 1, texts), price, batch=True)
-    made = [g.number for g in ctx.catalog.generations.live(ctx.ref.id) if _is_for(batch, g)]
+    # The batch may have been submitted for any build with this embedder; the newest is charged.
+    made = [
+        generation.number
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if generation.embedder_id == batch.embedder_id
+    ]
     ctx.catalog.usage.add(
         ctx.ref,
         *split_embedder_id(batch.embedder_id),
@@ -427,18 +435,6 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
         generation=max(made, default=None),
     )
     return None if price is None else used.cost
-
-
-def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
-    """Return whether a batch may have been submitted for this build: both use the same embedder.
-
-    The newest such build is charged.
-    """
-    return generation.embedder_id == batch.embedder_id
-
-
-def _transient(error: ProviderError) -> ProviderUnavailable:
-    return ProviderUnavailable(error.message, hint=error.hint)
 
 
 class _Fetching:

@@ -87,12 +87,18 @@ def publish_when_complete(
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
-        _repair_alias(ctx, generation)
+        # A run may have been killed right after it published the build.
+        if not alias_is_right(ctx, generation):
+            ctx.guard()
+            ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
         return True
     if unfinished_count(ctx, generation):
         return False
-    if serving is not None and _try_former_versions(ctx, serving, generation):
-        return False
+    if serving is not None:
+        # Retry documents whose serving version is missing in the build.
+        ctx.guard()
+        if ctx.catalog.former_versions.retry(ctx.ref, serving.number, generation.number):
+            return False
     require_entries(ctx, generation)
     if generation.state in {"BUILDING", "RETIRED"} and not generation.pinned:
         ctx.guard()
@@ -103,13 +109,6 @@ def publish_when_complete(
     if generation.state == "HELD" or ctx.tenant.publish == "manual":
         return False
     return publish_if_passed(ctx, generation, judge)
-
-
-def _try_former_versions(ctx: TenantContext, serving: Generation, generation: Generation) -> bool:
-    """Retry documents whose serving version is missing in a build; return whether there are any."""
-    ctx.guard()
-    table = ctx.catalog.former_versions
-    return table.retry(ctx.ref, serving.number, generation.number) > 0
 
 
 def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge | None) -> bool:
@@ -187,13 +186,6 @@ def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
     if ids:
         ctx.guard()
         ctx.store.entries.delete(generation.index_name, ctx.ref.id, ids)
-
-
-def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
-    """Point the alias to the build again, in case a run was killed right after publishing it."""
-    if not alias_is_right(ctx, generation):
-        ctx.guard()
-        ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
 
 
 def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:

@@ -167,7 +167,9 @@ class _Parsing:
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
     def _tasks(self) -> Iterator[ParseTask]:
-        sources = {s.name: s for s in _open_sources(self._ctx)}
+        sources = {
+            s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings, self._ctx.catalog)
+        }
         paths = {name: ListedPaths(source) for name, source in sources.items()}
         work = self._work
         is_hurried = work.answers and any(not document.urgency for document in work.documents)
@@ -249,10 +251,6 @@ class _Parsing:
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)
-
-
-def _open_sources(ctx: TenantContext) -> list[DocumentSource]:
-    return open_sources(ctx.tenant, ctx.settings, ctx.catalog)
 
 
 def _workers(sizes: Sequence[int]) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import LakeDamaged
@@ -34,11 +33,6 @@ from rag_assets.storage.catalog.builds.lake_keys import NeededVersion
 from rag_assets.storage.index.model import EntryVector
 from rag_assets.storage.lake.model import DamagedFile, LiveKeys
 from rag_assets.storage.lake.store import TenantLake
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 
 _DOCUMENTS_AT_ONCE = 5_000
 _CHUNKS_AT_ONCE = 100_000
@@ -453,14 +447,13 @@ def _append(
     vectors = {
         entry.text_sha256: entry.vector
         for entry in entries
-        if entry.genuine and entry.vector is not None and _fits(entry.vector, dimensions)
+        if entry.genuine
+        and entry.vector is not None
+        and entry.vector.shape == (dimensions,)
+        and is_sound(entry.vector)
     }
     lacking = sorted(ctx.lake.missing_vectors(embedder_id, vectors.keys()))
     if lacking:
         stacked = np.stack([vectors[text] for text in lacking])
         ctx.lake.append_vectors(embedder_id, lacking, stacked)
     return set(lacking)
-
-
-def _fits(vector: npt.NDArray[np.float32], dimensions: int) -> bool:
-    return vector.shape == (dimensions,) and is_sound(vector)

@@ -429,9 +429,8 @@ def plan_sources(
         if kept:
             deletions = _hold_with_folders(source, listing, kept, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
-            deletions = Deletions(
-                held=tuple(sorted(listing.removed)), reason=_describe_emptied(source)
-            )
+            reason = f"no document is left in {_place(source)} (is a disk not mounted?)"
+            deletions = Deletions(held=tuple(sorted(listing.removed)), reason=reason)
         else:
             deletions = decide_deletions(
                 listing.removed - listing.withheld,
@@ -498,10 +497,6 @@ def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing
     """Return whether folders no longer contain any document, as with an unmounted disk."""
     of_folders = ctx.tenant.source_kind(config).reads_folders
     return of_folders and not listing.listed and bool(listing.lost)
-
-
-def _describe_emptied(source: DocumentSource) -> str:
-    return f"no document is left in {_place(source)} (is a disk not mounted?)"
 
 
 def _place(source: DocumentSource, folder: str = "") -> str:

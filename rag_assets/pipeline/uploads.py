@@ -97,7 +97,11 @@ def compare_blobs(
     for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)
         fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
-        if fault is not None and _still_needed(catalog, ref, needed):
+        if fault is None:
+            continue
+        with catalog.blob_needs.lock_unneeded(ref, [needed.sha256]) as unneeded:
+            is_needed = not unneeded
+        if is_needed:
             size = needed.size if blob is None else blob.size
             yield BlobDifference(fault, needed.sha256, size, needed.document_ids)
     for blob in present.values():
@@ -171,11 +175,6 @@ def _fault(
     except BlobAltered:
         return "altered"
     return None
-
-
-def _still_needed(catalog: Catalog, ref: TenantRef, needed: NeededBlob) -> bool:
-    with catalog.blob_needs.lock_unneeded(ref, [needed.sha256]) as unneeded:
-        return not unneeded
 
 
 @dataclass(frozen=True, slots=True)
