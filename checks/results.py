@@ -25,7 +25,9 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
     if verdict.offenders:
         metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
     if verdict.mend and not verdict.passed:
-        metadata["what mends it"] = dg.MetadataValue.text(verdict.mend)
+        metadata["remedy"] = dg.MetadataValue.text(verdict.mend)
+        # The former name, for one release.
+        metadata["what mends it"] = metadata["remedy"]
     for title, value in verdict.notes.items():
         metadata[title] = _note(value)
     return dg.AssetCheckResult(

@@ -109,7 +109,7 @@ def search_index(
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
-            "what is indexed": summarize_tenant(ctx),
+            "tenant summary": summarize_tenant(ctx),
             "failed documents": failed_documents(ctx),
             "by format": by_format(ctx),
         }

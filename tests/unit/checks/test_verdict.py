@@ -50,8 +50,8 @@ def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
     told = verdict.told("acme")
     expected = "files/TENANT.md is gone; `rag-assets sync acme --repair` restores it"
     assert told.description == told.told("acme").description == expected
-    shown = to_check_result(told, KEY).metadata["what mends it"]
+    shown = to_check_result(told, KEY).metadata["remedy"]
     assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
     passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).told("acme")
     assert passed.description == "all is well"
-    assert "what mends it" not in to_check_result(passed, KEY).metadata
+    assert "remedy" not in to_check_result(passed, KEY).metadata
