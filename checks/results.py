@@ -44,7 +44,7 @@ def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
-    result = to_check_result(verdict.told(tenant_id), key)
+    result = to_check_result(verdict.for_tenant(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,

@@ -310,16 +310,16 @@ def tenant_check(
     """
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
-        def told(context: CheckContext) -> Verdict:
+        def judge(context: CheckContext) -> Verdict:
             if against_catalog and not may_delete(context.tenant):
-                return _NOT_COMPARED.told(context.tenant.ref.id)
-            return verdict(context).told(context.tenant.ref.id)
+                return _NOT_COMPARED.for_tenant(context.tenant.ref.id)
+            return verdict(context).for_tenant(context.tenant.ref.id)
 
         return TenantCheck(
             asset,
             name,
             description,
-            told,
+            judge,
             job=job,
             with_syncs=with_syncs,
             judges_builds=judges_builds,

@@ -210,7 +210,7 @@ Measured weekly and after each publication of a build, for tenants that have jud
         "nDCG@10, MRR": "ranking quality of the relevant hits; Plots shows it over time",
         "recall@5, recall@10": "share of the relevant passages among the first 5 or 10 hits",
         "questions": "number of questions that people judged and that were measured",
-        "judged of the first 10": "share of these hits with a judgement; others count as irrelevant",
+        "judged of the first 10": "share of hits with a judgement; others count as irrelevant",
         "questions not measured": "questions for which all relevant documents were deleted",
         "intervals": "95 % confidence interval of each mean",
         "lowest": "the questions with the lowest nDCG@10",
