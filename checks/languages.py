@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES
+from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
 from rag_assets.pipeline.slices import find_parsed_documents

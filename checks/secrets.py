@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from rag_assets.ingest.parsing.masking import credentials
+
 from rag_assets.checks.documents import parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
-from rag_assets.ingest.parsing.document_masker import credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds

@@ -6,10 +6,10 @@ If the installation's settings have no address, the embedded server of its home 
 from functools import lru_cache, partial
 
 import dagster as dg
+from rag_assets.runtime.stack import Endpoints, LocalStack
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.blobs.store import open_blobs

@@ -12,11 +12,11 @@ from typing import Final, Protocol
 
 import dagster as dg
 from pydantic import PrivateAttr
+from rag_assets.runtime.watch_report import WatchReportFile
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantDisabled
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
-from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.removal import delete_late_writes

@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
+from rag_assets.cli.session import Session
 
-from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks

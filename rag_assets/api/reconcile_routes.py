@@ -13,11 +13,11 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Streamed, open_to_writers
+from rag_assets.api.model import RecordQuery
 from rag_assets.api.problems import Refused, documented
 from rag_assets.api.responses import Reconciled, ReconciledRecord
-from rag_assets.api.write_model import RecordQuery
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
 from rag_assets.pipeline.uploads import drop_blobs

@@ -8,7 +8,7 @@ from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
-from rag_assets.ingest.parsing.format_names import format_name
+from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
 from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource

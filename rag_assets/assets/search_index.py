@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import documents_link, notes, rows_of, se
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
-from rag_assets.ingest.parsing.format_names import format_name
+from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice

@@ -14,9 +14,9 @@ from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import duration
 from rag_assets.common.settings import Settings
 from rag_assets.dagster_tables import LATEST_TICK
-from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
-from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
-from rag_assets.local_stack.program import fingerprint_program
+from rag_assets.runtime.net import LOOPBACK, get_json, listening_socket
+from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.program_processes import fingerprint_program
 from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
 
 _START_SECONDS = 180

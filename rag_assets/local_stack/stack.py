@@ -14,16 +14,20 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, Servi
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.dagster_tables import DAGSTER_SCHEMA
-from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
-from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_access import external_connection
-from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
-from rag_assets.local_stack.net import accepts_connections, mask_url
-from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.local_stack.private_files import keep_private, list_exposed
-from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
-from rag_assets.local_stack.program import fingerprint_program
-from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
+from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.elasticsearch_access import external_connection
+from rag_assets.runtime.net import accepts_connections, mask_url
+from rag_assets.runtime.postgres import EmbeddedPostgres
+from rag_assets.runtime.private_files import keep_private, list_exposed
+from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.program_processes import (
+    ChangeWatcherProcess,
+    DagsterProcesses,
+    ForkServerProcess,
+    fingerprint_program,
+    tick_fault,
+)
+from rag_assets.runtime.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.installation.roles import Role
 from rag_assets.storage.catalog.installation.run_storage import (
     FormerTables,

@@ -10,11 +10,9 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.common.errors import DocumentUnreachable, DocumentVanished, RagAssetsError
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.records import parsed_digest
-from rag_assets.ingest.sources.masked_paths import ListedPaths
-from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents
-from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
+from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import DocumentNote, Progress, StageTime, Work, put_off, retry_at
 from rag_assets.pipeline.source_listing import open_sources

@@ -15,13 +15,11 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.masked_paths import ListedPaths
-from rag_assets.ingest.sources.model import DocumentSource, path_of
-from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_of
+from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.base import LocalEmbedding

@@ -20,10 +20,9 @@ from typing import Any
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing import table_credentials
-from rag_assets.ingest.parsing.document_masker import masked_again
-from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.records import parsed_digest
+from rag_assets.ingest.parsing import masking
+from rag_assets.ingest.parsing.masking import masked_again
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.sources.model import (
     NO_METADATA,
     ListedDocument,
@@ -359,7 +358,7 @@ def _with_reindex_request(document: Document) -> Document:
 
 def read_rules_version() -> str:
     """Return the version of all rules that decide which text is masked."""
-    return f"{rules_version()}, cells {table_credentials.VERSION}, names {MASKING_VERSION}"
+    return f"{rules_version()}, cells {masking.VERSION}, names {MASKING_VERSION}"
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:

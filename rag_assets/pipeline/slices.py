@@ -25,7 +25,7 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.common.failure_kinds import failure_kind
-from rag_assets.ingest.sources.pages import EXCLUDED
+from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, find_builds
 from rag_assets.storage.catalog.builds.generations import Generation

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
-from rag_assets.ingest.sources.digests import Digest, hash_documents
+from rag_assets.ingest.sources.diff import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 from rag_assets.pipeline.context import BYTES_A_SECOND, Pace, Share, TenantContext
 from rag_assets.pipeline.source_listing import (

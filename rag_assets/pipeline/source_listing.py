@@ -19,8 +19,14 @@ from rag_assets.billing.key_file import existing_key_file
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument, deletions_suspicious
-from rag_assets.ingest.sources.digests import hash_documents
+from rag_assets.ingest.sources.diff import (
+    Change,
+    Comparison,
+    KnownDocument,
+    deletions_suspicious,
+    hash_documents,
+)
+from rag_assets.ingest.sources.disk import FolderIdentity, folders_as_json, folders_from_json
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import (
     DocumentSource,
@@ -31,7 +37,6 @@ from rag_assets.ingest.sources.model import (
     Withholds,
     path_of,
 )
-from rag_assets.ingest.sources.roots import FolderIdentity, folders_as_json, folders_from_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION, Masker

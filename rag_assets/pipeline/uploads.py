@@ -25,12 +25,11 @@ from rag_assets.common.errors import (
     UploadTooLarge,
     UploadUnreadable,
 )
-from rag_assets.ingest.parsing.detection.detect import detect_file
+from rag_assets.ingest.parsing.detection import detect_file
 from rag_assets.ingest.parsing.media_types import SUFFIXES, media_type_of, picture_type
-from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload
-from rag_assets.ingest.sources.safe_files import readable_size
-from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import Pace
 from rag_assets.pipeline.mark_keeper import lacks_changes_in

@@ -31,7 +31,7 @@ class Profile:
         thresholds_of_uses: by the name of a search's use, thresholds that replace `thresholds`.
         calibrates: the `provider/model` of embedders whose threshold comes from their description,
             not from a measurement. The first questions measure it against random passages
-            (rag_assets/retrieval/calibration.py), with that threshold as the upper bound, unless
+            (rag_assets/search/scoring.py), with that threshold as the upper bound, unless
             the tenant sets `retrieval.threshold_from: as described`.
         asked_by: the token roles that may ask questions of its tenants and read their documents;
             empty: any role.

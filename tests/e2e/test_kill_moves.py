@@ -18,7 +18,7 @@ from time import monotonic
 import dagster as dg
 import pytest
 
-from rag_assets.cli.commands import session as sessions
+from rag_assets.cli import session as sessions
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.generations import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rag_assets.cli.sync import sync
 
 from rag_assets import definitions
 from rag_assets.billing.embedders import Embedders
-from rag_assets.cli.commands.sync import sync
 from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.config import EmbedderConfig

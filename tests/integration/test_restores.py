@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.cli.session import Session
+from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api import restore_watch
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.service_tokens import create_token
+from rag_assets.api.identity import create_token
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.cli.commands.session import Session
 from rag_assets.common.errors import CatalogSetBack, RestorePending
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.erasure import purge
 from rag_assets.pipeline.mark_keeper import KeptMark, refusal
 from rag_assets.pipeline.removal import purge_tenant
-from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.erasure.holds import HoldScope

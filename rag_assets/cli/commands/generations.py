@@ -8,8 +8,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import counted, dollars, duration
 
@@ -120,7 +120,7 @@ def discard(session: Session, tenant_id: str, number: int, *, as_json: bool) -> 
 
 
 def _catch_up(session: Session, tenant_id: str) -> None:
-    from rag_assets.cli.commands.sync import sync_tenant
+    from rag_assets.cli.sync import sync_tenant
 
     result = sync_tenant(session, tenant_id)
     if result.error is not None:

@@ -7,9 +7,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, cast, get_args
 
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import counted
 from rag_assets.dagster_tables import DAGSTER_SCHEMA

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def remove_project(
     as_json: bool,
 ) -> None:
     """Delete a project's tenant from every store."""
-    from rag_assets.cli.commands import tenants
+    from rag_assets.cli import tenants
 
     record = _projects(session).get(_project(profile, organization, project))
     tenants.remove(record.id, confirmed=confirmed, as_json=as_json)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, say
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.output import print_json, say
+from rag_assets.cli.session import Session, operator, with_reading_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 

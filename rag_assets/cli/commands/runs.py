@@ -12,14 +12,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.cli.commands.check_metadata import Plain, plain_metadata
-from rag_assets.cli.commands.output import progress
+from rag_assets.cli.output import progress
+from rag_assets.cli.runs import Plain, plain_metadata
 from rag_assets.common.errors import RagAssetsError, TenantDisabled, TenantGone
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.declarations import Naming
 
 _PARTITION_TAG = "dagster/partition"

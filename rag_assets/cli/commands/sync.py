@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
-from rag_assets.cli.commands.runs import STAGES, RunResult
-from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
+from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.runs import STAGES, RunResult
+from rag_assets.cli.session import Session, with_session
+from rag_assets.cli.sync import PRINTED_COUNTS, TenantSync
 from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,
@@ -117,7 +117,7 @@ def _sync_all(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
     """Sync tenants, concurrently if several have work to do and a fork server runs."""
-    from rag_assets.cli.commands.sync_lanes import SyncLanes
+    from rag_assets.cli.sync_lanes import SyncLanes
 
     def here(tenant_id: str) -> TenantSync:
         return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
@@ -192,7 +192,7 @@ def print_sync(result: TenantSync) -> None:
             f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
         )
     if result.error is not None:
-        from rag_assets.cli.commands.output import print_error
+        from rag_assets.cli.output import print_error
 
         print_error(result.error, as_json=False)
 

@@ -19,9 +19,8 @@ from rag_assets.api.guideline_responses import (
     GuidelinesContext,
     UploadedDocument,
 )
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import (
     ConfigurationError,
     NoProviderKey,
@@ -32,9 +31,9 @@ from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.tenancy import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.projects import PROFILE, OpenProject

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
+from rag_assets.cli.runs import CheckResult, Runner
 
-from rag_assets.cli.commands.runs import CheckResult, Runner
 from rag_assets.ingest.chunking.model import Chunk, text_hash
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents

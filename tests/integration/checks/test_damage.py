@@ -16,10 +16,10 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import pytest
+from rag_assets.cli.runs import Runner
 from sqlalchemy import Table, delete, insert, select, update
 
 from rag_assets.checks.tenant_check import DEEP_TAG
-from rag_assets.cli.commands.runs import Runner
 from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.mark_keeper import accept_catalog
