@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
+from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents
 from rag_assets.storage.catalog.documents.model import Document
 
 _BATCH_DOCUMENTS = 500
@@ -31,6 +31,6 @@ def parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocum
         weight=lambda document: document.facts.size,
         most=_BATCH_BYTES,
     ):
-        parsed = parsed_documents(ctx, batch)
+        parsed = find_parsed_documents(ctx, batch)
         if parsed:
             yield parsed

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.lake_drift import BuildLosses, LakeDrift, compare_lake
+from rag_assets.pipeline.repair import BuildLosses, LakeDrift, compare_lake
 
 _FAULTS = {
     "missing": "file is missing",

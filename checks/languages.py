@@ -10,7 +10,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
-from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
 SAMPLED = 200
@@ -66,7 +66,7 @@ def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of a sample of documents; chosen by id, it is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))
-    parsed = parsed_documents(ctx, documents[:SAMPLED])
+    parsed = find_parsed_documents(ctx, documents[:SAMPLED])
     rows = ctx.lake.chunk_sets({item.chunk_set_key for item in parsed})
     for item in parsed:
         if item.chunk_set_key in rows:

@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck, refuse_write
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.judging import Finding, Judge
+from rag_assets.pipeline.generations import Finding, Judge
 from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.builds.generations import Generation
 

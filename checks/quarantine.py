@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.quarantine import remedy_of
+from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 
 _MOST = 500
@@ -21,7 +21,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     """
     if failed:
         more = f", and {count - 1:,} more" if count > 1 else ""
-        description = f"{failed[0].uri}: {failed[0].error_message}{more}; {remedy_of(failed[0])}"
+        description = f"{failed[0].uri}: {failed[0].error_message}{more}; {find_remedy(failed[0])}"
     else:
         description = f"no document in quarantine, of {counted(documents, 'document')}"
     return Verdict(

@@ -25,7 +25,9 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
     if verdict.offenders:
         metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
     if verdict.mend and not verdict.passed:
-        metadata["what mends it"] = dg.MetadataValue.text(verdict.mend)
+        metadata["remedy"] = dg.MetadataValue.text(verdict.mend)
+        # The former name, for one release.
+        metadata["what mends it"] = metadata["remedy"]
     for title, value in verdict.notes.items():
         metadata[title] = _note(value)
     return dg.AssetCheckResult(
@@ -42,7 +44,7 @@ def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
-    result = to_check_result(verdict.told(tenant_id), key)
+    result = to_check_result(verdict.for_tenant(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from rag_assets.ingest.parsing.masking import credentials
+
 from rag_assets.checks.documents import parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
@@ -14,7 +16,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.masking import find_credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import found_builds
+from rag_assets.pipeline.generations import find_builds
 from rag_assets.pipeline.publishing import clean_up
 from rag_assets.pipeline.slices import ParsedDocument
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -267,7 +269,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     # search returns the documents, whereas after another kind of failure the former version stays
     # searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
-    builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+    builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
         key, number = build.context.config_key, build.generation.number
         if build.beside:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.stored_drift import StoredDrift, compare_stored
+from rag_assets.pipeline.source_contents import StoredDrift, compare_stored
 
 
 def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:

@@ -2,15 +2,15 @@
 
 `tenant_check` declares a check. The registry collects the checks of all modules. So a new module is
 enough to add its check to the jobs, the daily evaluation and the UI.
-"""
 
-from __future__ import annotations
+Annotations are evaluated here: Dagster does not accept a context whose annotation is a string.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, Self, TypeAlias
 
 import dagster as dg
 
@@ -18,11 +18,16 @@ from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
-from rag_assets.pipeline.catalog_mark import may_delete
-from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
-from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
+from rag_assets.resources.workbench import (
+    SKIPPED_DISABLED,
+    SkippedTenant,
+    Workbench,
+    as_failure,
+    clear_failures,
+)
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.storage.catalog.lock import Holder
@@ -96,7 +101,7 @@ class CheckContext:
         tenant_id: str,
         run: dg.DagsterRun,
         log: dg.DagsterLogManager,
-    ) -> CheckContext:
+    ) -> Self:
         """Return the context of a tenant, for a run that evaluates checks.
 
         Raises:
@@ -224,12 +229,24 @@ def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetC
 def _build_step(
     asset: str, checks: Mapping[dg.AssetCheckKey, TenantCheck], names: Naming
 ) -> dg.AssetChecksDefinition:
-    def evaluate(
-        context: dg.AssetCheckExecutionContext, workbench: Workbench
-    ) -> Iterator[dg.AssetCheckResult]:
+    resource = names.resource("workbench")
+
+    @dg.multi_asset_check(
+        specs=[check.spec(names) for check in checks.values()],
+        name=f"{names.step_key(asset)}_checks",
+        description=f"Evaluates the checks of {asset}.",
+        can_subset=True,
+        required_resource_keys={resource},
+    )
+    def evaluate(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        workbench: Workbench = getattr(context.resources, resource)
         installation = workbench.installation
-        with clear_failures(installation):
-            tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+        try:
+            with clear_failures(installation):
+                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+        except SkippedTenant:
+            yield from map(_skip_check, sorted(context.selected_asset_check_keys))
+            return
         errors: dict[str, Exception] = {}
         for key, check in checks.items():
             if key not in context.selected_asset_check_keys:
@@ -248,12 +265,17 @@ def _build_step(
                 f"not evaluated: {', '.join(errors)}\n{reason}", allow_retries=False
             ) from first
 
-    return dg.multi_asset_check(
-        specs=[check.spec(names) for check in checks.values()],
-        name=f"{names.step_key(asset)}_checks",
-        description=f"Evaluates the checks of {asset}.",
-        can_subset=True,
-    )(names.bind(evaluate))
+    return evaluate
+
+
+def _skip_check(key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=True,
+        description="skipped: the tenant is disabled",
+        metadata=SKIPPED_DISABLED,
+    )
 
 
 def keys_of(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:
@@ -288,16 +310,16 @@ def tenant_check(
     """
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
-        def told(context: CheckContext) -> Verdict:
+        def judge(context: CheckContext) -> Verdict:
             if against_catalog and not may_delete(context.tenant):
-                return _NOT_COMPARED.told(context.tenant.ref.id)
-            return verdict(context).told(context.tenant.ref.id)
+                return _NOT_COMPARED.for_tenant(context.tenant.ref.id)
+            return verdict(context).for_tenant(context.tenant.ref.id)
 
         return TenantCheck(
             asset,
             name,
             description,
-            told,
+            judge,
             job=job,
             with_syncs=with_syncs,
             judges_builds=judges_builds,

@@ -8,7 +8,7 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.vectors_beside import BesideState, compare_vectors
+from rag_assets.pipeline.separate_vectors import BesideState, compare_separate_vectors
 
 
 def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
@@ -71,12 +71,12 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
 def vectors_beside_check(context: CheckContext) -> Verdict:
     """Compare every separate vector store; if one differs, compare again without writers."""
     try:
-        states = compare_vectors(context.tenant)
+        states = compare_separate_vectors(context.tenant)
         if all(state.healthy for state in states):
             return verdict_of(states)
         with context.unwritten("comparing vectors") as tenant:
             if tenant is not None:
-                return verdict_of(compare_vectors(tenant))
+                return verdict_of(compare_separate_vectors(tenant))
         return verdict_of(states, writer_at_work=True)
     except VectorsUnavailable as error:
         return Verdict(False, error.message, (), severity="WARN", mend=error.hint or "")

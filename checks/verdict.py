@@ -48,7 +48,7 @@ class Verdict:
     notes: Mapping[str, Cell] = field(default_factory=dict)
     mend: str = ""
 
-    def told(self, tenant_id: str) -> Verdict:
+    def for_tenant(self, tenant_id: str) -> Verdict:
         """Return the verdict for people: with remedy, and with this tenant's id in commands."""
         description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
         if not self.passed and mend not in description:

@@ -37,10 +37,14 @@ from rag_assets.declarations import (
 )
 from rag_assets.jobs.sync import refresh_job
 from rag_assets.plugins.registry import Systems, installed_systems
-from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
-from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.stores import (
+    ElasticsearchResource,
+    EmbedderResource,
+    LakeResource,
+    PostgresResource,
+)
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 

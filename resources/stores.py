@@ -6,7 +6,9 @@ If the installation's settings have no address, the embedded server of its home 
 from functools import lru_cache, partial
 
 import dagster as dg
+from rag_assets.runtime.stack import Endpoints, LocalStack
 
+from rag_assets.billing.embedders import Embedders
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.resources.installation import InstallationResource
@@ -119,3 +121,13 @@ def _store(
     _opened.append(store)
     require_cluster(catalog, store, identity)
     return store
+
+
+class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Finds the embedder of a tenant."""
+
+    installation: dg.ResourceDependency[InstallationResource]
+
+    def embedders(self, catalog: Catalog) -> Embedders:
+        """Return the embedders of the tenants in a catalog."""
+        return Embedders(catalog, self.installation.settings)

@@ -8,26 +8,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final, Protocol
 
 import dagster as dg
 from pydantic import PrivateAttr
+from rag_assets.runtime.watch_report import WatchReportFile
 
-from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantDisabled
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
+from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.runtime.watch_report import WatchReportFile
+from rag_assets.resources.stores import (
+    ElasticsearchResource,
+    EmbedderResource,
+    LakeResource,
+    PostgresResource,
+)
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
+SKIPPED_DISABLED: Final = {"skipped": "disabled"}
+"""Metadata of the steps of a run that had nothing to do because its tenant is disabled."""
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
 """Number of contexts kept: one for the steps, which write, and one for the checks between them."""
@@ -92,8 +102,9 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the context of one tenant; the steps of a run in one process share open tables.
 
         Raises:
-            UnknownTenant, ConfigurationError: the tenant does not exist, is disabled, or its
-                configuration is not usable.
+            TenantDisabled: the tenant is disabled.
+            UnknownTenant, ConfigurationError: the tenant does not exist, or its configuration is
+                not usable.
             ServiceUnavailable: a server does not answer.
         """
         catalog = self.postgres.catalog()
@@ -173,6 +184,10 @@ def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
     return has_changed
 
 
+class SkippedTenant(dg.Failure):
+    """A step that has nothing to do because its tenant is disabled."""
+
+
 @contextmanager
 def clear_failures(installation: InstallationResource) -> Iterator[None]:
     """Convert the project's errors to a step failure with message and hint."""
@@ -200,7 +215,8 @@ def as_failure(error: Exception, installation: InstallationResource) -> dg.Failu
         return error
     if isinstance(error, RagAssetsError):
         hint = f"\n{error.hint}" if error.hint else ""
-        return dg.Failure(_mask_text(f"{error.message}{hint}", installation), allow_retries=False)
+        kind = SkippedTenant if isinstance(error, TenantDisabled) else dg.Failure
+        return kind(_mask_text(f"{error.message}{hint}", installation), allow_retries=False)
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}"
     return dg.Failure(f"unexpected {type(error).__name__} in {where}")
@@ -211,8 +227,24 @@ def _mask_text(text: str, installation: InstallationResource) -> str:
 
 
 def _require_active(record: TenantRecord) -> None:
+    if record.state == "DISABLED":
+        raise TenantDisabled(record.id)
     if record.state != "ACTIVE":
         raise ConfigurationError(
             f"tenant {record.id!r} is {record.state.lower()}, so it is not indexed",
             hint=f"enable the tenant with `rag-assets tenants enable {record.id}`",
         )
+
+
+class PublishJudge(Protocol):
+    """Creates the function that judges builds in one run."""
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """Return the function; see Judge.
+
+        Args:
+            workbench: workbench of the run.
+            run_id: id of the run that holds the tenant's lock.
+            log: log of the run.
+        """
+        ...

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import sensor
-from rag_assets.pipeline.batch_states import due, poll
+from rag_assets.pipeline.batches import due, poll
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 

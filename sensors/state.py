@@ -13,9 +13,8 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.pipeline import fact_stores
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.pipeline.follow_up import unfinished
+from rag_assets.pipeline.fact_stores import unfinished_derivation, unfinished_follow_up
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
 from rag_assets.pipeline.source_listing import (
     ListingDigest,
@@ -202,7 +201,7 @@ def _why_derive_again(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | Non
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None
-    return fact_stores.unfinished(catalog, keys.tenant, serving)
+    return unfinished_derivation(catalog, keys.tenant, serving)
 
 
 def _key_of(of: _Keys, build: Generation) -> str | None:
@@ -246,6 +245,6 @@ def _state(
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
-        unfinished=unfinished(tenant.profile, catalog, record.id)
+        unfinished=unfinished_follow_up(tenant.profile, catalog, record.id)
         or _why_derive_again(catalog, facts, keys),
     )

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.declarations import Schedule, sensor
 from rag_assets.jobs.costs import report_tenant_costs
 from rag_assets.jobs.upkeep import compact_lake, prune_documents
-from rag_assets.pipeline.removal import interrupted_removals
+from rag_assets.pipeline.removal import find_interrupted_removals
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
@@ -50,7 +50,7 @@ def removals_sensor(
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that ends the interrupted removals of tenants."""
     with clear_failures(postgres.installation):
-        left = [(one.id, one.incarnation) for one in interrupted_removals(postgres.catalog())]
+        left = [(one.id, one.incarnation) for one in find_interrupted_removals(postgres.catalog())]
     if not left:
         return dg.SkipReason("no removal of a tenant was interrupted")
     turn = int(time.time() / _TRY_AGAIN_SECONDS)

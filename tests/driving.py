@@ -15,13 +15,14 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
+from rag_assets.cli.session import Session
 
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
-from rag_assets.pipeline.follow_up import finish
-from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.fact_stores import run_follow_up
+from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
@@ -175,7 +176,7 @@ def stages_of(
     yield {"chunks": chunk_documents(work.context, work).chunks}
     yield {"embedded": embed_chunks(work.context, work).embedded}
     published = publish_slice(ctx, work, judge)
-    finish(ctx)
+    run_follow_up(ctx)
     derived = derive_documents(ctx)
     yield {
         "upserted": published.upserted,

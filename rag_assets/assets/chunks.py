@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from rag_assets.assets.columns import CHUNK_COLUMNS
-from rag_assets.assets.descriptions import CHUNKS
+from rag_assets.assets.descriptions import CHUNK_COLUMNS, CHUNKS
 from rag_assets.assets.metadata_values import bar_chart, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
-from rag_assets.pipeline.slices import work_of
+from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
@@ -23,6 +22,7 @@ _BINS = 7
     description=CHUNKS,
     metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
+@skip_disabled_tenant
 def chunks(
     context: dg.AssetExecutionContext,
     workbench: Workbench,
@@ -30,7 +30,7 @@ def chunks(
 ) -> dg.MaterializeResult[None]:
     """Chunk the documents without chunks in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:
         context.log.warning(f"chunks dropped because of a credential: {report.dropped_secrets}")

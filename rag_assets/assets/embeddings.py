@@ -1,18 +1,61 @@
 """embeddings: one vector per distinct text and embedder."""
 
+from collections.abc import Mapping, Sequence
+
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.assets.columns import EMBEDDING_COLUMNS
-from rag_assets.assets.descriptions import EMBEDDINGS
-from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.stage_context import tenant_stage
-from rag_assets.assets.usage_table import usage_table
+from rag_assets.assets.descriptions import EMBEDDING_COLUMNS, EMBEDDINGS
+from rag_assets.assets.metadata_values import seconds, table
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
+from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.common.formatting import dollars
 from rag_assets.declarations import asset
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
-from rag_assets.pipeline.slices import work_of
+from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today, total
+
+_COLUMNS = {
+    "": "string",
+    "requests": "int",
+    "retries": "int",
+    "texts": "int",
+    "tokens": "int",
+    "cost": "string",
+    "cap": "string",
+}
+
+
+def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetadataValue:
+    """Return a table of the usage of a run, the day and the month, with their spending caps.
+
+    Args:
+        used: the run's usage.
+        before: dollars that the same sync spent in earlier runs.
+    """
+    day = today()
+    rows = ctx.catalog.usage.rows(day.replace(day=1), ctx.ref.id)
+    of_day, of_month = total(row for row in rows if row.day == day), total(rows)
+    spent = SpendingTotals(run=before + used.cost, day=of_day.cost, month=of_month.cost)
+    caps = {cap.name: cap for cap in caps_of(ctx.tenant.caps, spent, day)}
+    return table(
+        _COLUMNS,
+        [
+            _row("this run", used, caps, "per_run"),
+            _row("today", of_day, caps, "per_day"),
+            _row("this month", of_month, caps, "per_month"),
+        ],
+    )
+
+
+def _row(what: str, used: Usage, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
+    cap = caps.get(name)
+    most = "none" if cap is None else f"{dollars(cap.most)}, {cap.share:.0%} spent"
+    counts = (used.requests, used.retries, used.texts, used.tokens)
+    return (what, *counts, used.cost_text, most)
 
 
 class Embedding(dg.Config):
@@ -29,6 +72,7 @@ class Embedding(dg.Config):
     description=EMBEDDINGS,
     metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
 )
+@skip_disabled_tenant
 def embeddings(
     context: dg.AssetExecutionContext,
     config: Embedding,
@@ -37,7 +81,7 @@ def embeddings(
 ) -> dg.MaterializeResult[None]:
     """Embed the texts without a vector in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
         usage = usage_table(ctx, report.used, config.spent + report.promised)

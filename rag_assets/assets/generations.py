@@ -15,7 +15,7 @@ from rag_assets.assets.metadata_values import series_chart, table
 from rag_assets.common.formatting import duration
 from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generation_report import BuildReport, report_builds
+from rag_assets.pipeline.generation_moves import BuildReport, report_builds
 
 _COLUMNS = {
     "build": "int",

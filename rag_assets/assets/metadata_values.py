@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from rag_assets.pipeline.quarantine import DocumentNote
+from rag_assets.pipeline.slices import DocumentNote
 
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 _STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from rag_assets.assets.columns import PARSED_COLUMNS
-from rag_assets.assets.descriptions import PARSED_TEXT
+from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
-from rag_assets.pipeline.slices import work_of
+from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
@@ -32,6 +31,7 @@ _COLUMNS = {
     description=PARSED_TEXT,
     metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
+@skip_disabled_tenant
 def parsed_text(
     context: dg.AssetExecutionContext,
     workbench: Workbench,
@@ -39,7 +39,7 @@ def parsed_text(
 ) -> dg.MaterializeResult[None]:
     """Parse the documents without a text in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         report = parse_documents(work.context, work)
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0
     return dg.MaterializeResult(

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import dagster as dg
 
-from rag_assets.assets.columns import DOCUMENT_COLUMNS
-from rag_assets.assets.descriptions import RAW_DOCUMENTS
+from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
-from rag_assets.pipeline.catalog_mark import held_warning, refusal
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
+from rag_assets.pipeline.mark_keeper import held_warning, refusal
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -34,6 +33,7 @@ class ListingConfig(dg.Config):
     description=RAW_DOCUMENTS,
     metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
 )
+@skip_disabled_tenant
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,

@@ -12,7 +12,7 @@ import dagster as dg
 from rag_assets.assets.descriptions import RETENTION
 from rag_assets.assets.metadata_values import table
 from rag_assets.declarations import Naming, Report
-from rag_assets.pipeline.retention_report import SOON, RetentionReport
+from rag_assets.pipeline.retention import SOON, RetentionReport
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 
 _SHOWN = 20

@@ -1,27 +1,88 @@
 """search_index: the tenant's entries in Elasticsearch, equal to the catalog."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
-from rag_assets.assets.columns import ENTRY_COLUMNS
-from rag_assets.assets.descriptions import SEARCH_INDEX
+from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
-from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.stage_context import tenant_stage
-from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
+from rag_assets.assets.metadata_values import documents_link, notes, rows_of, seconds, table
+from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
-from rag_assets.pipeline import fact_stores
+from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.follow_up import finish
+from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
-from rag_assets.pipeline.slices import waiting_for_embedder, work_of
-from rag_assets.pipeline.upkeep import compact_due, compaction_lines
+from rag_assets.pipeline.slices import DocumentNote, find_remedy, load_work, waiting_for_embedder
+from rag_assets.pipeline.upkeep import compact_due, describe_compactions
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
-from rag_assets.resources.workbench import Workbench
+from rag_assets.resources.workbench import PublishJudge, Workbench
+from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.tenants.overview import TenantSummary
+
+_MOST_FAILED, _MOST_ADVICE = 50, 3
+_SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
+
+
+def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+    """Summarize the searchable documents, their index, and the time of the source listing."""
+    tenant = ctx.catalog.overview.tenant(ctx.ref.id)
+    facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
+    return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
+
+
+def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
+    """Count all documents of the tenant by format and status."""
+    return table(
+        {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
+        [
+            (
+                format_name(of.media_type),
+                *(of.documents.get(status, 0) for status in _SHOWN),
+                of.chunks,
+                of.bytes,
+            )
+            for of in ctx.catalog.overview.formats(ctx.ref.id)
+        ],
+    )
+
+
+def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+    """List the documents in quarantine with their reasons and remedies."""
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
+    failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
+    advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
+    return notes(
+        ctx.ref.id,
+        ("document", "reason"),
+        failures,
+        advice="".join(f"\n- {one}" for one in advice),
+        status="FAILED",
+    )
+
+
+def _headline(tenant: TenantSummary) -> str:
+    counts, id_ = tenant.documents, tenant.tenant_id
+    failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
+    ready = documents_link(id_, counted(counts.get("READY", 0), "document"), "READY")
+    waiting = documents_link(id_, f"{counts.get('PROCESSING', 0):,} waiting", "PROCESSING")
+    return f"{ready} in {counted(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
+
+
+def _facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
+    if tenant.index_name is None:
+        serves = "not searchable yet: the first build is not complete"
+    else:
+        serves = f"{tenant.generation}, in `{tenant.index_name}`"
+    at = tenant.synced_at
+    return [
+        ("generation", serves),
+        ("alias", f"`{alias}`"),
+        ("embedder", f"`{ctx.embedder.embedder_id}`"),
+        ("as the sources were at", "not yet" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"),
+    ]
 
 
 @asset(
@@ -30,6 +91,7 @@ from rag_assets.resources.workbench import Workbench
     description=SEARCH_INDEX,
     metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
+@skip_disabled_tenant
 def search_index(
     context: dg.AssetExecutionContext,
     names: Naming,
@@ -39,19 +101,19 @@ def search_index(
 ) -> dg.MaterializeResult[None]:
     """Remove and publish entries, and report documents that still wait."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        work = work_of(ctx, context.run.run_id)
+        work = load_work(ctx, context.run.run_id)
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
-        followed = finish(ctx)
-        derived = fact_stores.finish(ctx)
+        followed = run_follow_up(ctx)
+        derived = derive_documents(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
-            "what is indexed": what_is_indexed(ctx),
+            "tenant summary": summarize_tenant(ctx),
             "failed documents": failed_documents(ctx),
             "by format": by_format(ctx),
         }
-        merged = compaction_lines(compact_due(ctx))
+        merged = describe_compactions(compact_due(ctx))
         if work.beside or work.generation.state != "SERVING":
             builds = generations_report(names, ctx, current=True)
             if builds is not None:

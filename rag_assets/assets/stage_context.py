@@ -1,19 +1,50 @@
 """The context in which the five assets run their stages."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeAlias
 
 import dagster as dg
 
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.declarations import TENANT_TAG
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.lake_repair import heal_lake
+from rag_assets.pipeline.repair import heal_lake
 from rag_assets.resources.tenant_lock import TenantLockResource
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import (
+    SKIPPED_DISABLED,
+    SkippedTenant,
+    Workbench,
+    clear_failures,
+)
 
 _REPAIRS = 2
 """Maximum repairs of the lake in one step; if a disk damages more files, a person must act."""
+
+
+_P = ParamSpec("_P")
+_Result: TypeAlias = dg.MaterializeResult[None]
+_Stage: TypeAlias = Callable[Concatenate[dg.AssetExecutionContext, _P], _Result]
+
+
+def skip_disabled_tenant(stage: _Stage[_P]) -> _Stage[_P]:
+    """Let the decorated asset succeed without work if the run's tenant is disabled.
+
+    Otherwise a disabled tenant would fail a backfill over all partitions.
+    """
+
+    @functools.wraps(stage)
+    def run(
+        context: dg.AssetExecutionContext, /, *args: _P.args, **arguments: _P.kwargs
+    ) -> _Result:
+        try:
+            return stage(context, *args, **arguments)
+        except SkippedTenant as skipped:
+            context.log.info(f"skipped: {skipped.description}")
+            return dg.MaterializeResult(metadata=SKIPPED_DISABLED)
+
+    return run
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from rag_assets.cli.output import progress
 from rag_assets.common.errors import RagAssetsError, TenantGone
+from rag_assets.cli.runs import Plain, plain_metadata
+from rag_assets.common.errors import RagAssetsError, TenantDisabled, TenantGone
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -162,11 +164,12 @@ class Runner:
                 f"tenant {tenant_id!r} was removed during the run",
                 hint="nothing of this run was kept; add the tenant again to index it",
             )
+        failure = _disabled(result, tenant_id) if result.success else _failure(result, job_name)
         return RunResult(
             run_id=run_id,
             stages=_stages(result, {names.step_key(stage): stage for stage in STAGES}),
             checks=_checks(result),
-            failure=None if result.success else _failure(result, job_name),
+            failure=failure,
         )
 
 
@@ -258,6 +261,22 @@ def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
             )
         )
     return tuple(found)
+
+
+def _disabled(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
+    """Return the failure of a command whose tenant was disabled during the run.
+
+    The run itself succeeds without work, so that it does not fail a backfill.
+    """
+    from rag_assets.resources.workbench import SKIPPED_DISABLED
+
+    for event in result.all_events:
+        if event.event_type_value == "ASSET_MATERIALIZATION":
+            metadata = event.step_materialization_data.materialization.metadata
+            if SKIPPED_DISABLED.keys() <= metadata.keys():
+                error = TenantDisabled(tenant_id)
+                return RunFailed(error.message, hint=error.hint)
+    return None
 
 
 def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:

@@ -15,6 +15,7 @@ from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.cli.runs import STAGES, RunResult
 from rag_assets.cli.session import Session, with_session
+from rag_assets.cli.sync import PRINTED_COUNTS, TenantSync
 from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,
@@ -203,7 +204,7 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
 
 def _accept(session: Session, tenant_id: str) -> bool:
     """Accept a tenant's catalog, and return whether it had been restored from an earlier dump."""
-    from rag_assets.pipeline.catalog_mark import accept_catalog
+    from rag_assets.pipeline.mark_keeper import accept_catalog
 
     with session.writer(tenant_id, "accepting the catalog") as ctx:
         accepted = accept_catalog(ctx)
@@ -219,7 +220,7 @@ def _forget_strays(session: Session) -> None:
 
 
 def _held_warning(session: Session, result: TenantSync) -> str:
-    from rag_assets.pipeline.catalog_mark import held_warning
+    from rag_assets.pipeline.mark_keeper import held_warning
 
     record = session.active(result.tenant)
     held = session.catalog.syncs.list_held(record.id)
@@ -382,7 +383,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Return whether there is work to do; this lists the tenant's sources."""
-    from rag_assets.pipeline.batch_states import poll
+    from rag_assets.pipeline.batches import poll
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
 

@@ -4,6 +4,7 @@ import dagster as dg
 
 from rag_assets.checks import canary as canary_check
 from rag_assets.checks.results import evaluation_of
+from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.canary import run_every_canary
 from rag_assets.resources.workbench import Workbench, clear_failures
@@ -30,8 +31,7 @@ def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Wo
                 evaluation = evaluation_of(
                     _CHECK.key(names), canary_check.verdict_of(seen), seen.ref.id
                 )
-                # Dagster also accepts evaluations; only its type annotation omits them.
-                context.log_event(evaluation)  # type: ignore[arg-type]
+                log_evaluation(context, evaluation)
         context.log.info(
             f"{answered:,} embedders answered; the vectors of {wrong:,} differ from their first"
             " vectors"

@@ -8,6 +8,7 @@ from rag_assets.checks.results import evaluation_of
 from rag_assets.checks.tenant_check import CheckContext, LoadedCheck, TenantCheck, job_of, keys_of
 from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
+from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import AssetJob, Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
@@ -114,8 +115,7 @@ def _evaluate(
     for check, outcome, evaluation in _evaluations(context, names, workbench, record.id, checks):
         outcomes.append(outcome)
         if evaluation is not None:
-            # Dagster also accepts evaluations; only its type annotation omits them.
-            context.log_event(evaluation)  # type: ignore[arg-type]
+            log_evaluation(context, evaluation)
         else:
             context.log.error(f"{record.id}: {check.full_name}: {outcome.error}")
     workbench.postgres.catalog().check_results.record(record.ref, outcomes)

@@ -7,12 +7,13 @@ import dagster as dg
 
 from rag_assets.checks.results import evaluation_of
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck
-from rag_assets.common.errors import TenantGone
+from rag_assets.common.errors import TenantDisabled, TenantGone
 from rag_assets.common.formatting import counted
+from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
+from rag_assets.pipeline.context import Share
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.shares import Share
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
@@ -48,9 +49,13 @@ def repair_live_index(
 ) -> None:
     """Repair lake and index; the next sync writes missing entries and rereads altered documents."""
     with clear_failures(workbench.installation):
-        ctx = workbench.context(
-            context.partition_key, guard=tenant_lock.guard, log=context.log.info
-        )
+        try:
+            ctx = workbench.context(
+                context.partition_key, guard=tenant_lock.guard, log=context.log.info
+            )
+        except TenantDisabled as error:
+            context.log.info(f"skipped: {error.message}")
+            return
         days = 1 if config.everything else ctx.tenant.drift.days
         found = repair(ctx, Share(days, ctx.clock.now().date()))
     for line in found.lines():
@@ -105,9 +110,7 @@ def _compare(
             outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
-        # Dagster also accepts evaluations; only its type annotation omits them.
-        evaluation = evaluation_of(check.key(names), verdict, record.id)
-        context.log_event(evaluation)  # type: ignore[arg-type]
+        log_evaluation(context, evaluation_of(check.key(names), verdict, record.id))
         outcomes.append(check.outcome(verdict))
     catalog.check_results.record(record.ref, outcomes)
     differing = {

@@ -6,9 +6,8 @@ from pydantic import Field
 from rag_assets.assets.generations import generations_report
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.generation_moves import Order, publish_build
-from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import PublishJudge, Workbench, clear_failures
 
 
 class Publication(dg.Config):

@@ -15,9 +15,8 @@ from rag_assets.jobs.run_history import delete_tenant
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
-from rag_assets.pipeline.removal import interrupted_removals, purge_tenant
-from rag_assets.pipeline.retention import prune
-from rag_assets.pipeline.retention_report import report_retention
+from rag_assets.pipeline.removal import find_interrupted_removals, purge_tenant
+from rag_assets.pipeline.retention import prune, report_retention
 from rag_assets.pipeline.upkeep import (
     compact_tenant,
     delete_leftovers,
@@ -131,7 +130,7 @@ def end_interrupted_removals(
     """End the interrupted removals of tenants; a failure of one does not stop the others."""
     catalog = workbench.postgres.catalog()
     failed = []
-    for record in interrupted_removals(catalog):
+    for record in find_interrupted_removals(catalog):
         try:
             with catalog.lock.hold(record.id, Holder.here("removal", context.run.run_id)):
                 receipt = purge_tenant(

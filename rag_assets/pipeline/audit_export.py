@@ -99,11 +99,6 @@ def export_audit(
 ) -> AuditReport:
     """Write the audit archive of a tenant atomically; never replace a file.
 
-    Args:
-        installation: id of the installation.
-        by: who exports the archive.
-        masker: masks credentials in configuration, reasons and errors.
-
     Raises:
         UnknownTenant: no tenant has that id.
         ConfigurationError: the file exists, or cannot be written.

@@ -1,10 +1,10 @@
-"""Submit texts to a provider's batch API; they are not sent again while their batch runs.
+"""Texts in a provider's batch API: submit them, poll the batches, and fetch the vectors.
 
     SUBMITTING → UNDER_WAY → ENDED → COLLECTED, or FAILED from any of them
 
 A batch is recorded before it is submitted, with a tag that the provider stores; after a crash in
 between, the next run looks up the tag. Documents that lack only texts in batches are deferred until
-their batch has ended. batch_states.py polls it, batch_results.py fetches its vectors.
+their batch has ended. Texts are not sent again while their batch runs.
 """
 
 from __future__ import annotations
@@ -12,27 +12,65 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.billing.spending import Spending
+import numpy as np
+
+from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.spending import Spending, build_usage
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
+    BadVectors,
+    BatchLost,
+    MalformedResponse,
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
+    RagAssetsError,
     RequestsStopped,
+    TenantGone,
 )
 from rag_assets.common.formatting import counted
-from rag_assets.models.embedding.batch_api import BATCH_WINDOW, run_and_close, split_into_batches
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import (
+    ABANDONED_AFTER,
+    BATCH_WINDOW,
+    BatchApi,
+    BatchResult,
+    BatchStatus,
+    run_and_close,
+    split_into_batches,
+)
 from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.protocol import Charge, Vectors
+from rag_assets.models.embedding.vectors import validate_vectors
+from rag_assets.models.factory import price_of
 from rag_assets.models.prices import split_embedder_id
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, put_off
-from rag_assets.storage.catalog.builds.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
+from rag_assets.storage.catalog.builds.batches import (
+    FETCH_RETRY_INTERVAL,
+    EmbeddingBatch,
+    is_poll_due,
+)
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document, Failure
 
 _GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
+
+
+_SUBMISSION = timedelta(hours=1)
+"""No submission takes longer than this."""
+LISTED_AFTER = timedelta(minutes=2)
+"""A provider lists a new batch within this time."""
+_NOT_LISTED = "the provider's list of batches does not contain it; it will be looked up again"
+_CONCURRENCY = 8
+_GROUP = 1_000
 
 
 def submit_batches(
@@ -47,10 +85,8 @@ def submit_batches(
     to reject.
 
     Args:
-        ctx: the tenant's context, under its lock, with finished batches collected.
         missing: text_sha256 of texts without a vector.
         items_of: reads texts.
-        budget: reserves their price.
 
     Returns:
         Why the provider accepted no text or only some of them; else None.
@@ -88,7 +124,6 @@ def defer_documents(
     """Defer documents whose missing vectors are all in open batches; return how many.
 
     Args:
-        work: the slice that the documents belong to.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
     submitted = texts_in_batches(ctx)
@@ -165,3 +200,309 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
             " batches",
             retry_after=left,
         )
+
+
+async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
+    """Find out whether an interrupted submission was accepted; return whether that is now known.
+
+    A provider's list may lack new batches, so a submission counts as not accepted only after the
+    list has lacked it twice.
+
+    Args:
+        catalog: records the batch.
+        api: batch API of the batch's provider.
+        batch: a batch in state SUBMITTING.
+        locked: whether the caller holds the tenant's lock, so that no other run can be submitting
+            the batch at the same time.
+    """
+    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    now = datetime.now(UTC)
+    if batch_id is not None:
+        catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
+        return True
+    if not locked and now - batch.submitted_at <= _SUBMISSION:
+        return False
+    if batch.error != _NOT_LISTED:
+        catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
+        return False
+    if now - batch.polled_at < LISTED_AFTER:
+        return False
+    catalog.batches.delete(batch.ref, batch.id)
+    catalog.quarantine.release(batch.ref)
+    return True
+
+
+def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
+    """Poll the state of batches; release the documents of finished batches.
+
+    Args:
+        batches: open batches, of any tenants.
+
+    Returns:
+        The failures, one line each.
+    """
+    batches = list(batches)
+    if not batches:
+        return []
+
+    async def poll_all() -> list[str | None]:
+        room = asyncio.Semaphore(_CONCURRENCY)
+
+        async def one(batch: EmbeddingBatch) -> str | None:
+            async with room:
+                return await _poll_one(catalog, embedders, batch)
+
+        return await asyncio.gather(*(one(batch) for batch in batches))
+
+    return [problem for problem in asyncio.run(poll_all()) if problem is not None]
+
+
+def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
+    """Return at most `most` batches to poll now, least recently polled first."""
+    ready = [batch for batch in batches if is_poll_due(batch, now)]
+    return sorted(ready, key=lambda batch: batch.polled_at)[:most]
+
+
+async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
+    try:
+        api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
+        if batch.state == "SUBMITTING":
+            await run_and_close(api, recover(catalog, api, batch, locked=False))
+        elif batch.state == "ENDED":
+            # The run that should have fetched this batch did not, so its documents request another
+            # run.
+            catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
+            catalog.quarantine.release(batch.ref)
+        else:
+            _record_status(
+                catalog, batch, await run_and_close(api, api.status(batch.batch_id or ""))
+            )
+    except TenantGone:
+        return None
+    except Exception as error:  # A failure of one provider must not stop the polling of others.
+        unforeseen = f"the state of a batch cannot be polled ({type(error).__name__})"
+        reason = error.advice if isinstance(error, RagAssetsError) else unforeseen
+        with suppress(TenantGone):
+            catalog.batches.mark_polled(batch.ref, batch.id, reason)
+        return f"{batch.ref.id}: {reason}"
+    return None
+
+
+def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
+    if status.state == "under way" and not _is_late(catalog, batch):
+        catalog.batches.mark_polled(batch.ref, batch.id)
+        return
+    if status.state == "ended":
+        catalog.batches.mark_ended(batch.ref, batch.id)
+    elif status.state == "under way":
+        hours = ABANDONED_AFTER.total_seconds() / 3600
+        catalog.batches.mark_failed(batch.ref, batch.id, f"no result within {hours:.0f} hours")
+    else:
+        catalog.batches.mark_failed(
+            batch.ref, batch.id, status.reason or "the provider gave no reason"
+        )
+    catalog.quarantine.release(batch.ref)
+
+
+def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
+    """Return whether a batch is too old to wait for.
+
+    If so, its texts are sent again, and charged again.
+    """
+    trusted = time_for_deletion(catalog, Clock())
+    return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The result of fetching the batches that had ended.
+
+    Attributes:
+        texts: number of texts whose vectors were stored in the lake.
+        tokens: number of tokens charged for these texts.
+        outage: why no request may be sent for now; None if requests may be sent.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+    outage: RequestsStopped | None = None
+
+    def __add__(self, other: Collected) -> Collected:
+        return Collected(
+            self.texts + other.texts, self.tokens + other.tokens, self.outage or other.outage
+        )
+
+
+def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
+    """Fetch batches that have ended, and resolve interrupted submissions.
+
+    Args:
+        embedder_id: only batches of this embedder; None: of all.
+    """
+    done = Collected()
+    for batch in ctx.catalog.batches.list_open(ctx.ref.id):
+        if embedder_id not in {None, batch.embedder_id}:
+            continue
+        try:
+            if batch.state == "SUBMITTING":
+                _resolve_submission(ctx, batch)
+            elif batch.state == "ENDED":
+                done += _fetch(ctx, batch)
+        except ProviderError as error:
+            # Texts that may still be in flight, or whose results were unusable, must not be sent
+            # again.
+            halt = (
+                error
+                if isinstance(error, RequestsStopped)
+                else ProviderUnavailable(error.message, hint=error.hint)
+            )
+            done += Collected(outage=halt)
+    return done
+
+
+def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
+    """Resolve an interrupted submission before anything else is sent.
+
+    Raises:
+        ProviderUnavailable: the outcome is not known yet.
+        ProviderError: the provider does not answer.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
+    if not asyncio.run(run_and_close(api, recover(ctx.catalog, api, batch, locked=True))):
+        raise ProviderUnavailable(
+            "the submission of a batch was interrupted, and the provider may have accepted it",
+            hint="wait: the batch is looked up again before its texts are sent again",
+            retry_after=LISTED_AFTER.total_seconds(),
+        )
+
+
+def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
+    """Write a batch's vectors into the lake; may be repeated.
+
+    Returns:
+        The result; empty if the vectors are unavailable, temporarily or permanently.
+
+    Raises:
+        ProviderRefused: the response is unusable.
+    """
+    api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
+    keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
+    wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
+    fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
+    try:
+        asyncio.run(run_and_close(api, fetching.run(api)))
+    except MalformedResponse as error:
+        # The provider charges the whole batch, not only the part that was read.
+        _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
+        raise ProviderRefused(
+            f"the results of a batch are not usable: {error.message}",
+            hint="check the embedder's model and dimensions; texts that are sent again are charged"
+            " again",
+        ) from None
+    except BatchLost as error:
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
+        ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
+        return Collected()
+    except RequestsStopped as error:
+        # The batch can be fetched later, and its texts are not sent again: other work continues.
+        ctx.catalog.batches.mark_polled(ctx.ref, batch.id, error.advice)
+        ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
+        return Collected()
+    if not fetching.texts and fetching.refused:
+        ctx.catalog.batches.mark_failed(ctx.ref, batch.id, "the provider refused every text")
+        return Collected()
+    cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
+    ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
+    ctx.log(f"embeddings: {counted(fetching.texts, 'vector')} from batch {batch.batch_id}")
+    return Collected(fetching.texts, fetching.tokens)
+
+
+def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
+    """Record the cost of a batch; return it in dollars, or None if no price is known."""
+    price = price_of(EmbedderConfig.model_validate(batch.embedder))
+    used = build_usage(Charge(tokens, 1, texts), price, batch=True)
+    # The batch may have been submitted for any build with this embedder; the newest is charged.
+    made = [
+        generation.number
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if generation.embedder_id == batch.embedder_id
+    ]
+    ctx.catalog.usage.add(
+        ctx.ref,
+        *split_embedder_id(batch.embedder_id),
+        used,
+        generation=max(made, default=None),
+    )
+    return None if price is None else used.cost
+
+
+class _Fetching:
+    """Writes the results of one batch into the lake, one group at a time."""
+
+    def __init__(
+        self,
+        ctx: TenantContext,
+        batch: EmbeddingBatch,
+        keys: Set[str],
+        wanted: Set[str],
+        dimensions: int,
+    ) -> None:
+        self._ctx = ctx
+        self._batch = batch
+        self._outstanding = set(keys)
+        self._wanted = wanted
+        self._dimensions = dimensions
+        self._keys: list[str] = []
+        self._vectors: list[Vectors] = []
+        self._error: BadVectors | None = None
+        self.texts = self.tokens = self.refused = 0
+
+    async def run(self, api: BatchApi) -> None:
+        """Store every result; texts without a valid vector are sent again, outside of a batch.
+
+        Raises:
+            MalformedResponse: no vector is valid, or the file is malformed. Vectors that were read
+                before the error are kept, because they are charged.
+            ProviderError: see BatchApi.results.
+        """
+        try:
+            async for result in api.results(self._batch.batch_id or ""):
+                self._take(result)
+            if self._error is not None and not self.texts:
+                raise self._error
+        finally:
+            self._keep()
+
+    def _take(self, result: BatchResult) -> None:
+        if result.key not in self._outstanding:
+            return
+        self._outstanding.discard(result.key)
+        self.tokens += result.tokens
+        if result.vector is None:
+            self.refused += 1
+            return
+        try:
+            vectors = validate_vectors(
+                [result.vector],  # type: ignore[arg-type]
+                count=1,
+                dimensions=self._dimensions,
+                source=self._batch.embedder_id,
+            )
+        except BadVectors as error:
+            self._error = error
+            self.refused += 1
+            return
+        self.texts += 1
+        if result.key in self._wanted:
+            self._keys.append(result.key)
+            self._vectors.append(vectors)
+        if len(self._keys) >= _GROUP:
+            self._keep()
+
+    def _keep(self) -> None:
+        if not self._keys:
+            return
+        keys, vectors = self._keys, np.concatenate(self._vectors)
+        self._keys, self._vectors = [], []
+        self._ctx.lake.append_vectors(self._batch.embedder_id, keys, vectors)

@@ -26,7 +26,6 @@ from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.storage.catalog.builds.measurements import StoredProbes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
@@ -95,7 +94,9 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
         targets = []
         for record in batch:
             try:
-                targets.append(_target_of(embedders, record))
+                tenant = embedders.tenant(record)
+                embedder = embedders.of_documents(record, tenant.embedder)
+                targets.append(CanaryTarget.of(record.ref, tenant, embedder))
             except RagAssetsError as error:
                 yield CanaryResult(record.ref, "", 0.0, error=error.advice)
         yield from run_canary(catalog, targets)
@@ -107,7 +108,6 @@ def run_canary(
     """Probe embedders, compare with their stored first answers, and record the results.
 
     Args:
-        catalog: stores the answers.
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """
@@ -127,11 +127,6 @@ def run_canary(
             id_ = one.ref.id
             found.append(_result_of(catalog, one, known.get(id_), answers.get(id_), now))
     return found
-
-
-def _target_of(embedders: Embedders, record: TenantRecord) -> CanaryTarget:
-    tenant = embedders.tenant(record)
-    return CanaryTarget.of(record.ref, tenant, embedders.of_documents(record, tenant.embedder))
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:

@@ -11,15 +11,14 @@ from itertools import islice
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.model import describe_location
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.pool import ChunkTask
 from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.former_versions import documents_of
-from rag_assets.pipeline.prefetch import prefetch_items
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work
+from rag_assets.pipeline.slices import ParsedDocument, Progress, Work, prefetch_items
+from rag_assets.pipeline.versions import documents_of
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 

@@ -92,11 +92,6 @@ def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
     """Make the present time the trusted time, and correct recorded times that lie after it.
 
-    Args:
-        catalog: the installation's catalog.
-        clock: shows the present time.
-        by: the person who has confirmed the time.
-
     Raises:
         ClockDoubted: the present time is far from Postgres's time.
     """
@@ -117,7 +112,6 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
 
     Args:
         trusted: the latest trusted time, and Postgres's time.
-        now: the time of the machine.
         boot: how long the machine has been running; None if its system does not report it.
     """
     if abs(now - trusted.server_at) > MOST_SKEW:

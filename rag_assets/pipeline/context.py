@@ -1,15 +1,20 @@
-"""The stage context: one tenant, its stores, and proof that the process may write to them."""
+"""The stage context: one tenant, its stores, and proof that the process may write to them.
+
+Stages use it within `SliceLimits`; comparisons use it for the `Share` of a day, at a `Pace`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cached_property
+from time import monotonic, sleep
 from typing import Any
 
 from rag_assets.common.clock import Clock
+from rag_assets.common.hashing import HashRange
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -23,10 +28,10 @@ from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import build_batch_api, build_embedder
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.recipes import (
-    build_of,
+    choose_index_spec,
     config_key,
+    find_build,
     generation_key,
-    index_spec_of,
     tenant_of_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
@@ -42,8 +47,50 @@ from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
+BYTES_A_SECOND = 64 * 1024 * 1024
+"""Limit of the reading rate, so that other readers of the same disk are not slowed down."""
+
+
 VECTORS_PAUSE = timedelta(minutes=1)
 """How long no request is sent to the separate vector store after it did not answer."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The data compared on one day: one part of all ids and hashes.
+
+    Attributes:
+        days: length of the cycle in which everything is compared once; with 1, everything is
+            compared at once.
+        day: today.
+    """
+
+    days: int
+    day: date
+
+    @cached_property
+    def hashes(self) -> HashRange:
+        """Return the range of hashes in the share; ids are hashes too."""
+        return HashRange.part(self.day.toordinal() % self.days, self.days)
+
+    def __contains__(self, hashed: str) -> bool:
+        return hashed in self.hashes
+
+
+class Pace:
+    """Limits a reading rate by sleeping."""
+
+    def __init__(self, bytes_a_second: float = BYTES_A_SECOND) -> None:
+        self._rate = bytes_a_second
+        self._started = monotonic()
+        self._taken = 0
+
+    def took(self, size: int) -> None:
+        """Record that this many bytes were read, and sleep if the rate was exceeded."""
+        self._taken += size
+        ahead = self._taken / self._rate - (monotonic() - self._started)
+        if ahead > 0:
+            sleep(ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +125,8 @@ class SliceLimits:
 @dataclass(frozen=True)
 class TenantContext:
     """Everything a stage needs for one tenant.
+
+    A function that writes expects its caller to hold the tenant's lock.
 
     Attributes:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
@@ -164,7 +213,7 @@ class TenantContext:
             BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
                 be used.
         """
-        if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
+        if find_build([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
         tenant = tenant_of_build(self.tenant, self.embedder.embedder_id, generation)
         same = generation.embedder_id == self.embedder.embedder_id
@@ -173,7 +222,7 @@ class TenantContext:
 
     def index_spec(self, generation: Generation) -> IndexSpec:
         """Return the kind of index that a build of this context needs."""
-        return index_spec_of(generation, self.tenant)
+        return choose_index_spec(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
         """Return the owner of a generation's entries."""
@@ -209,7 +258,6 @@ class TenantContext:
 
         Args:
             parsed_digest: hash of its parsed text.
-            media_type: the type of its content.
         """
         chosen = self.chunk_parameters(document, media_type)
         return chunk_set_key(parsed_digest, media_type, chosen)

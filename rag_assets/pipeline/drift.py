@@ -11,12 +11,16 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.pipeline.context import TenantContext, index_of, owner_of
-from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
+from rag_assets.pipeline.context import Share, TenantContext, index_of, owner_of
+from rag_assets.pipeline.generations import alias_is_right
+from rag_assets.pipeline.index_comparison import (
+    Drift,
+    VectorDrift,
+    compare_entries,
+    compare_index,
+    find_suspects,
+)
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.publication import alias_is_right
-from rag_assets.pipeline.shares import Share
-from rag_assets.pipeline.vector_drift import VectorDrift, compare_entries
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -84,7 +88,6 @@ def inspect_index(
     """Compare generations of a tenant with their indexes; read-only.
 
     Args:
-        build: compare only this build; None: every live build.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
             count and of documents in the share.
@@ -161,7 +164,7 @@ def _drift_by_counts(
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
     counts = entries.counts(name, ctx.owner(generation))
-    found = suspects(held, counts, leaving) | set(doubtful)
+    found = find_suspects(held, counts, leaving) | set(doubtful)
     owners = [ctx.owner(one) for one in generations if one.index_name == name]
     strangers = list(entries.strangers(name, ctx.ref.id, owners))
     found |= {entry.document_id for entry in strangers}
@@ -191,11 +194,6 @@ def index_differences(
     Entries are counted in two requests for all tenants. Tenants with differences are counted a
     second time. Tenants that are being written to are left out, because they may be between two
     steps of a write.
-
-    Args:
-        catalog, store: the installation's catalog and vector store.
-        keeper: compares the catalog with the marks in the stores.
-        tenants: the tenants to compare.
 
     Raises:
         IndexUnavailable: an index is closed, blocked or red.

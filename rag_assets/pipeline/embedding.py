@@ -1,4 +1,9 @@
-"""The stage `embeddings`: computes the vectors of the slice's chunks that the lake lacks."""
+"""The stage `embeddings`: computes the vectors of the slice's chunks that the lake lacks.
+
+Texts that are compared with each other and not searched are embedded here, too. Their vectors are
+stored together with those of chunks, and paid for under the same spending caps. They are kept as
+long as their system names the texts (FollowUp.kept_texts).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rag_assets.billing.ledger import Ledger
 from rag_assets.common.errors import (
@@ -21,15 +27,27 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
 from rag_assets.models.factory import price_of
-from rag_assets.pipeline.batch_results import collect
-from rag_assets.pipeline.batches import defer_documents, submit_batches, texts_in_batches
+from rag_assets.pipeline.batches import collect, defer_documents, submit_batches, texts_in_batches
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.former_versions import documents_of, give_up
-from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, StageTime, Work, put_off
+from rag_assets.pipeline.slices import (
+    ParsedDocument,
+    Progress,
+    StageTime,
+    Work,
+    is_permanent,
+    put_off,
+    quarantine_waiting,
+    retry_at,
+)
+from rag_assets.pipeline.versions import documents_of, give_up
 from rag_assets.storage.catalog.accounts.usage import Usage
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document, Failure
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 _LARGE_TEXTS = 100
 """A document that lacks more vectors than this is embedded after others of the same urgency."""
@@ -37,6 +55,9 @@ _FIRST = (0, False)
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
 _PAID_FOR_KEPT_WITHIN = 0.1
+
+
+_TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +118,6 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     documents.
 
     Args:
-        work: the run's slice.
         spent: dollars that the same sync spent in earlier runs.
 
     Raises:
@@ -165,9 +185,6 @@ def _send(
         lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
         defer_documents(ctx, work, lacking)
     return replace(report, submitted=len(submitted), promised=ledger.promised)
-
-
-_TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 
 def _embed(
@@ -327,3 +344,62 @@ def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
 
 def _failure(document: Document, reason: str, kind: FailureKind, again: datetime | None) -> Failure:
     return Failure(document.document_id, document.document_key, reason, kind, again)
+
+
+def vectors_of(
+    ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
+) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
+    """Return the vectors of texts; embed the missing ones and store them in the lake.
+
+    Args:
+        ctx: context of the build (TenantContext.for_build).
+        texts: the texts, by the sha256_hex of each.
+
+    Returns:
+        Unit vectors by hash, of shape (dimensions,), and why some of them are missing.
+    """
+    import numpy as np
+
+    embedder_id = ctx.embedder.embedder_id
+    ctx.lake.store_spooled(embedder_id, ctx.embedder.dimensions)
+    missing = ctx.lake.missing_vectors(embedder_id, set(texts))
+    reason = _embed_kept_texts(
+        ctx, generation, {key: texts[key] for key in texts if key in missing}
+    )
+    found = ctx.lake.vectors(embedder_id, set(texts))
+    units = found.vectors / np.maximum(np.linalg.norm(found.vectors, axis=1, keepdims=True), 1e-12)
+    return dict(zip(found.hashes, units, strict=True)), reason
+
+
+def _embed_kept_texts(
+    ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
+) -> str | None:
+    """Embed texts; return why some were not embedded, else None."""
+    if not texts:
+        return None
+    embedder_id = ctx.embedder.embedder_id
+    ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, embedder_id, generation=generation.number)
+
+    def keep(keys: Sequence[str], vectors: Vectors) -> None:
+        # Store the vectors before their price, as for chunks.
+        ctx.lake.append_vectors(embedder_id, keys, vectors)
+        ledger.record()
+
+    try:
+        outcome = asyncio.run(
+            embed_all(
+                ctx.embedder,
+                [EmbedItem(key, text) for key, text in texts.items()],
+                keep=keep,
+                deadline=time.monotonic() + ctx.limits.embed_seconds,
+                budget=ledger.budget,
+                spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
+            )
+        )
+    except MalformedResponse as error:
+        return error.advice
+    finally:
+        ledger.close()
+    if outcome.outage is not None:
+        return outcome.outage.advice
+    return next(iter(outcome.rejected.values()), None)

@@ -11,32 +11,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_assets.common.errors import ErasureIncomplete
-from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.former_places import erase_rows, open_former_places
-from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
+from rag_assets.pipeline.generations import drop_generation
+from rag_assets.pipeline.mark_keeper import may_delete, require_current
 from rag_assets.pipeline.proof import (
-    entries_left,
-    prove,
-    prove_masked,
-    require_nothing_left,
-    total_left,
-)
-from rag_assets.pipeline.publication import drop_generation
-from rag_assets.pipeline.publishing import clean_up, remove_deleted
-from rag_assets.pipeline.rescan import begin_scan, scan
-from rag_assets.pipeline.slices import parsed_documents
-from rag_assets.pipeline.traces import (
     Traces,
+    add_counts_left,
     collect_traces,
+    drop_living_traces,
+    entries_left,
+    erase_rows,
     has_traces,
     keep_traces,
+    open_former_places,
+    prove,
+    prove_masked,
+    read_proof,
     read_traces,
-    recorded_proof,
     replace_traces,
-    without_living,
+    require_nothing_left,
 )
+from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.rescan import begin_scan, scan
+from rag_assets.pipeline.slices import find_parsed_documents
+from rag_assets.pipeline.uploads import drop_blobs, nobodys_blobs
+from rag_assets.pipeline.versions import NeededKeys, needed_keys
 from rag_assets.privacy.masker import scanner_of
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.receipts import Receipt
@@ -69,7 +68,6 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
     may not know what else needs the same text.
 
     Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
         seconds: time after which a scan for credentials is left to the next run.
     """
     erasures = ctx.catalog.erasures.list_open(ctx.ref.id)
@@ -101,8 +99,6 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
     """Scan stored data for credentials, if the rules have changed since the last scan.
 
     Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        by: who or what scans.
         seconds: time after which the rest is left to the next run.
 
     Returns:
@@ -162,7 +158,7 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
         ctx.guard()
         return ctx.catalog.erasures.end(erasure)
     notes = Lake(ctx.settings.lake_url).notes
-    proof = recorded_proof(erasure) or _erase_and_prove(ctx, erasure, notes)
+    proof = read_proof(erasure) or _erase_and_prove(ctx, erasure, notes)
     replace_traces(ctx.catalog, notes, erasure, proof)
     ctx.guard()
     return ctx.catalog.erasures.end(erasure, proof)
@@ -173,7 +169,7 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
         dead = _dead_keys(ctx, erasure, needed_keys(ctx))
         ctx.guard()
         erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
-    traces = without_living(ctx, read_traces(notes, erasure))
+    traces = drop_living_traces(ctx, read_traces(notes, erasure))
     for store in STORES:
         store.erase(ctx, erasure)
     proof = _expunge(ctx, erasure, traces)
@@ -183,11 +179,6 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
 
 def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
     """Erase documents on request from every store and every file, and prove it.
-
-    Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        document_ids: the documents.
-        by: who asked for the purge.
 
     Raises:
         UnknownDocument: the tenant has no data of one of the documents.
@@ -257,7 +248,7 @@ def _clean_files(
             builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
-    deleted_entries = total_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
+    deleted_entries = add_counts_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:
         ctx.store.vectors.vacuum(ctx.ref.id)
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
@@ -304,7 +295,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
     parsed = erasure.parse_keys | {ctx.parse_key(document) for document in documents}
     chunk_sets = erasure.chunk_set_keys | {
-        item.chunk_set_key for item in parsed_documents(ctx, documents)
+        item.chunk_set_key for item in find_parsed_documents(ctx, documents)
     }
     dead_sets = chunk_sets - (needed.known.chunk_sets or set())
     return DeadKeys(

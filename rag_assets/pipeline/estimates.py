@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rag_assets.common.errors import BuildNotWritable
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.recipes import Recipe, recipe_of
+from rag_assets.pipeline.recipes import Recipe, read_recipe
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.tenant_tables import vectors_table
@@ -88,7 +88,6 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
     Args:
         ctx: the tenant's context, configured for the build that the sync works on.
         builds: all builds of the tenant, oldest first.
-        work: the work of the sync.
     """
     parts = {"reading": work.preparing_seconds, **_estimate_seconds(ctx, builds, work)}
     sizes = {
@@ -190,7 +189,6 @@ def edits_twice(
 
     Args:
         ctx: the tenant's context, configured for the wanted build.
-        builds: all builds of the tenant.
         wanted: the build that should answer; None if it is not opened yet.
         chunks, documents, cost: the plan's figures for the wanted build.
     """
@@ -222,7 +220,7 @@ def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
     """Return whether the wanted build has other texts or other vectors than the serving build."""
     if ctx.embedder.embedder_id != serving.embedder_id:
         return True
-    theirs = recipe_of(serving)
+    theirs = read_recipe(serving)
     if theirs is None:
         return True
     ours = Recipe.of(ctx.tenant, theirs.vector_index)

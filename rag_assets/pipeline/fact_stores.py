@@ -1,9 +1,13 @@
-"""Fact stores: data that systems derive from the facts that their chunkers read from texts.
+"""What systems derive from a tenant's documents: fact stores and follow-ups.
 
 A chunker may return facts besides passages, such as which name a line defines. The lake keeps these
 facts. A system registers a `FactStore` under the name of its chunker. The store keeps what it
 derives from the facts of all indexed texts: types of passages, rows of its own tables, further
 documents.
+
+A system names a `FollowUp` in its description. It runs at the end of each run over a slice, under
+the tenant's lock, no matter who requested the run. A tenant is due for a run while its follow-up is
+unfinished.
 """
 
 from __future__ import annotations
@@ -11,20 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sqlalchemy import Table
 
 from rag_assets.ingest.chunking.model import Definition
-from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.shares import Share
-from rag_assets.plugins.registry import Systems, installed_systems
+from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.plugins.registry import Systems, installed_systems, load_reference
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.slices import Work
+
 
 Kinds: TypeAlias = Mapping[str, str]
 """The kinds of the definitions in one document, by name."""
@@ -77,7 +82,6 @@ class FactStore(Protocol):
         """Return the source type of a chunk with a definition.
 
         Args:
-            definition: the definition in the chunk.
             kinds: kinds of the definitions in the chunk's document.
             source_type: source type of the chunk's document.
         """
@@ -99,13 +103,7 @@ class FactStore(Protocol):
         ...
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-        """Return why a tenant needs a run although no document is pending; None if it needs none.
-
-        Args:
-            catalog: records what was derived.
-            tenant: the tenant that the documents belong to.
-            generation: the serving build.
-        """
+        """Return why a tenant needs a run although no document is pending, or None."""
         ...
 
     def derives_from(self, tenant: Tenant, source: str) -> bool:
@@ -117,11 +115,7 @@ class FactStore(Protocol):
         ...
 
     def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
-        """Repair rows and derived documents that differ from the facts in the lake.
-
-        Args:
-            share: the part of the texts to compare, selected by chunk_set_key.
-        """
+        """Repair rows and derived documents that differ from the facts in the lake."""
         ...
 
 
@@ -130,7 +124,7 @@ def all_stores() -> Iterable[FactStore]:
     return _stores(installed_systems()).values()
 
 
-def stores_of(tenant: Tenant) -> list[FactStore]:
+def list_fact_stores(tenant: Tenant) -> list[FactStore]:
     """Return the fact stores for the chunkers of a tenant."""
     if not tenant.reads_facts:
         return []
@@ -138,32 +132,32 @@ def stores_of(tenant: Tenant) -> list[FactStore]:
     return [stores[name] for name in tenant.fact_readers if name in stores]
 
 
-def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
+def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
     """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
-    return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
+    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
 def tables_of(tenant: Tenant) -> list[Table]:
     """Return the tables of the fact stores of a tenant."""
-    return [table for store in stores_of(tenant) for table in store.tables]
+    return [table for store in list_fact_stores(tenant) for table in store.tables]
 
 
-def kinds_of_documents(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
+def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
     """Return the kinds of definitions that the tenant's stores know, by document."""
     found: dict[str, Kinds] = {}
-    for store in stores_of(ctx.tenant):
+    for store in list_fact_stores(ctx.tenant):
         found |= store.kinds(ctx, document_ids)
     return found
 
 
-def finish(ctx: TenantContext) -> DerivedWork:
+def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive the further documents of all fact stores."""
     done = [store.finish(ctx) for store in all_stores()]
     lines = {name: line for one in done for name, line in one.lines.items()}
     return DerivedWork(sum(one.changed for one in done), lines)
 
 
-def unfinished(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+def unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a fact store of a tenant needs a run; None if none does; see FactStore."""
     reasons = (store.unfinished(catalog, tenant, generation) for store in all_stores())
     return next(filter(None, reasons), None)
@@ -172,3 +166,56 @@ def unfinished(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
 @lru_cache(maxsize=4)
 def _stores(systems: Systems) -> Mapping[str, FactStore]:
     return systems.load("fact_stores")
+
+
+class FollowUp(Protocol):
+    """Work that a system does after documents were published."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
+        ...
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """Return hashes of texts with vectors that the lake must keep, besides the chunks."""
+        ...
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Do as much of the remaining work as is possible now.
+
+        Args:
+            serving: the generation that answers the tenant's questions.
+
+        Returns:
+            The results, for the run's page.
+        """
+        ...
+
+
+def unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
+    """Return why a tenant of this profile needs a run although no source changed, or None."""
+    found = _follow_up(profile)
+    return None if found is None else found.unfinished(catalog, tenant_id)
+
+
+def texts_of_follow_up(ctx: TenantContext) -> frozenset[str]:
+    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks."""
+    found = _follow_up(ctx.tenant.profile)
+    return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
+
+
+def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
+    """Do the remaining work of the tenant's system; return the results, for the run's page."""
+    found = _follow_up(ctx.tenant.profile)
+    serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
+    if found is None or serving is None:
+        return {}
+    return found.finish(ctx, serving)
+
+
+@lru_cache
+def _follow_up(profile: str) -> FollowUp | None:
+    system = next((one.system for one in installed_systems() if one.name == profile), None)
+    if system is None or system.follow_up is None:
+        return None
+    follow_up: FollowUp = load_reference(system.follow_up)
+    return follow_up

@@ -1,19 +1,196 @@
-"""Generations: which builds a tenant's runs bring up to date."""
+"""Generations: which builds a tenant's runs bring up to date, and which build answers.
+
+A build answers once it is complete and judged. Checks depend on Dagster and the pipeline does not,
+so it receives a function that evaluates them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, IndexInconsistent
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.publication import publish
-from rag_assets.pipeline.recipes import Recipe, known_recipe, recipe_of, wanted_build
-from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.pipeline.recipes import Recipe, find_recipe, read_recipe, wanted_build
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check on a build.
+
+    Attributes:
+        check: its full name, such as "search_index.drift".
+        description: one line for people.
+        blocks: whether the build must not be published.
+    """
+
+    check: str
+    passed: bool
+    description: str
+    blocks: bool = False
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the finding as stored in the build's row."""
+        return {"check": self.check, "passed": self.passed, "description": self.description}
+
+
+Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[Finding]]
+"""Evaluates the checks that a build must pass; takes the context of stages that work on the
+build."""
+
+
+def publish(
+    ctx: TenantContext,
+    generation: Generation,
+    *,
+    findings: Sequence[Finding] | None = None,
+    pin: Pin | None = None,
+    notes: Mapping[str, object] | None = None,
+) -> None:
+    """Make a build serve: one transaction changes the catalog, then the alias is derived from it.
+
+    Args:
+        findings: findings of the checks that judged the build.
+        pin: a pin that is set in the same transaction.
+    """
+    ctx.guard()
+    checks = None if findings is None else [finding.as_row() for finding in findings]
+    ctx.catalog.generations.publish(ctx.ref, generation, checks=checks, pin=pin)
+    ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
+    event = {"generation": generation.number, "embedder": generation.embedder_id, **(notes or {})}
+    ctx.catalog.events.write(ctx.ref, "generation_published", [event])
+
+
+def publish_when_complete(
+    ctx: TenantContext, generation: Generation, judge: Judge | None = None
+) -> bool:
+    """Publish a build that is not serving, once no document is pending and all entries exist.
+
+    A pinned build is published without being judged, because it answered before.
+
+    Args:
+        ctx: the context of stages that work on the build.
+        generation: the wanted build.
+        judge: evaluates the checks that decide whether the build is published; None: no checks.
+
+    Returns:
+        Whether the build serves now.
+
+    Raises:
+        IndexInconsistent: the build holds a wrong number of entries.
+    """
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is not None and serving.number == generation.number:
+        # A run may have been killed right after it published the build.
+        if not alias_is_right(ctx, generation):
+            ctx.guard()
+            ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
+        return True
+    if unfinished_count(ctx, generation):
+        return False
+    if serving is not None:
+        # Retry documents whose serving version is missing in the build.
+        ctx.guard()
+        if ctx.catalog.former_versions.retry(ctx.ref, serving.number, generation.number):
+            return False
+    require_entries(ctx, generation)
+    if generation.state in {"BUILDING", "RETIRED"} and not generation.pinned:
+        ctx.guard()
+        generation = ctx.catalog.generations.mark_complete(ctx.ref, generation)
+    if generation.pinned:
+        publish(ctx, generation, notes={"pinned": True})
+        return True
+    if generation.state == "HELD" or ctx.tenant.publish == "manual":
+        return False
+    return publish_if_passed(ctx, generation, judge)
+
+
+def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge | None) -> bool:
+    """Publish a complete build if it passes every check, else hold it with the reason.
+
+    Returns:
+        Whether it serves now.
+    """
+    findings = [] if judge is None else judge(ctx, generation)
+    blocking = [finding for finding in findings if finding.blocks]
+    ctx.guard()
+    if not blocking:
+        publish(ctx, generation, findings=findings)
+        return True
+    reason = "; ".join(f"{finding.check}: {finding.description}" for finding in blocking)
+    checks = [finding.as_row() for finding in findings]
+    ctx.catalog.generations.hold(ctx.ref, generation, reason, checks)
+    event = {"generation": generation.number, "reason": reason}
+    ctx.catalog.events.write(ctx.ref, "generation_held", [event])
+    ctx.log(f"generation {generation.number} is held: {reason}")
+    return False
+
+
+def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
+    """Return the number of documents that a build lacks, including those to be retried later.
+
+    A source that is only partly listed counts as one document.
+    """
+    left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
+    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
+
+
+def require_entries(ctx: TenantContext, generation: Generation) -> None:
+    """Require that a build holds as many entries as it should.
+
+    Raises:
+        IndexInconsistent: the build holds a different number of entries.
+    """
+    expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
+    live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
+    if live != expected:
+        raise IndexInconsistent(
+            f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
+            f" expected {expected}: it is not published",
+            hint=f"write the missing entries again: rag-assets sync {ctx.ref.id} --repair",
+        )
+
+
+def drop_generation(ctx: TenantContext, generation: Generation) -> None:
+    """Delete a build's entries, then its row; an interrupted removal is continued later.
+
+    An index that holds no other build is deleted as a whole, before the row that names it.
+    """
+    ctx.guard()
+    generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
+    dedicated = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
+    ctx.guard()
+    if dedicated and ctx.catalog.generations.count_in_index(generation.index_name) == 1:
+        ctx.store.indexes.drop(generation.index_name)
+    else:
+        _delete_entries(ctx, generation)
+    if generation.vectors_beside is not None and ctx.store.vectors is not None:
+        ctx.store.vectors.drop(ctx.owner(generation))
+    ctx.guard()
+    ctx.catalog.generations.delete(ctx.ref, generation)
+
+
+def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
+    ids = [
+        entry.id
+        for entry in ctx.store.entries.scan(generation.index_name, ctx.ref.id)
+        if (entry.tenant, entry.incarnation, entry.generation)
+        == (ctx.ref.id, ctx.ref.incarnation, generation.number)
+    ]
+    if ids:
+        ctx.guard()
+        ctx.store.entries.delete(generation.index_name, ctx.ref.id, ids)
+
+
+def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
+    """Return whether the tenant's alias shows this build only."""
+    return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +259,7 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
     return ActiveBuilds(wanted, beside)
 
 
-def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
+def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
     """Return those of the given builds that runs bring up to date, by number; open no build."""
     found: dict[int, ActiveBuild] = {}
     wanted = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
@@ -101,10 +278,6 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 
     Builds made by earlier versions of the program have no recipe. The recipe is known only for
     builds of the present configuration.
-
-    Args:
-        catalog: holds the tenant.
-        record: the tenant, with the configuration that will be replaced.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":
@@ -114,7 +287,7 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
     except ConfigurationError:
         return
     for generation in unknown:
-        recipe = known_recipe(generation, tenant)
+        recipe = find_recipe(generation, tenant)
         if recipe is not None:
             catalog.generations.set_recipe(record.ref, generation, recipe.as_row())
 
@@ -169,8 +342,8 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
 
 def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
     """Return a build of the configuration, and record its recipe from the present configuration."""
-    recipe = known_recipe(generation, ctx.tenant)
-    if recipe is None or recipe == recipe_of(generation):
+    recipe = find_recipe(generation, ctx.tenant)
+    if recipe is None or recipe == read_recipe(generation):
         return generation
     ctx.guard()
     return ctx.catalog.generations.set_recipe(ctx.ref, generation, recipe.as_row())

@@ -1,21 +1,37 @@
-"""Compare the entries of a generation with the versions in the catalog.
+"""Compare the entries of a generation with the catalog, and their vectors with the lake.
 
-No store is queried here.
+Only `compare_entries` queries stores, a range of texts at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from rag_assets.pipeline.context import Pace, Share, TenantContext
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import (
+    EntryVector,
     Owner,
     ScannedEntry,
     VersionCount,
     checksum_of,
     entry_id,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+_VECTORS_AT_ONCE = 10_000
+_BYTES_OF_A_NUMBER = 4
+_NORM_TOLERANCE = 1e-3
+_ROUNDING = 1e-6
+"""Differences up to this may come from a store that normalizes vectors; deliberate changes are
+larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +100,7 @@ def compare_index(
     Memory grows with the number of documents, not with the number of entries.
 
     Args:
-        held: the catalog's versions of the generation.
         live: every entry that a scan found for the tenant.
-        owner: the owner of the generation's entries.
         others: the tenant's other live generations, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
@@ -125,7 +139,7 @@ def compare_index(
     )
 
 
-def suspects(
+def find_suspects(
     held: Iterable[HeldVersion],
     counts: Iterable[VersionCount],
     leaving: Collection[str] = (),
@@ -135,8 +149,6 @@ def suspects(
     """Return the documents whose entries in a generation differ from what the catalog expects.
 
     Args:
-        held: the catalog's versions of the generation.
-        counts: the counts of the generation's entries.
         leaving: ids of deleted documents, whose entries the next sync deletes.
         ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
             None: compare numbers alone.
@@ -195,3 +207,81 @@ def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> b
         and 0 <= entry.ordinal < tally.count
         and entry.id == entry_id(owner, entry.document_id, entry.index_key, entry.ordinal)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class VectorDrift:
+    """Documents with entries that differ from how they were written.
+
+    Attributes:
+        altered: documents with a vector that differs from the lake's.
+        doubtful: documents with altered fields.
+    """
+
+    altered: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
+
+
+def compare_entries(
+    ctx: TenantContext, generation: Generation, share: Share, entries: int
+) -> VectorDrift:
+    """Compare the entries in a share with their written versions, and their vectors with the lake.
+
+    Args:
+        entries: about how many entries the build has.
+    """
+    held = {
+        version.document_id: version.indexed_key
+        for version in ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    }
+    # Files of the lake that cannot be read are found when the lake itself is compared.
+    lake = ctx.lake.readable()
+    pace, owner = Pace(), ctx.owner(generation)
+    found = VectorDrift()
+    for hashes in share.hashes.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
+        stored = lake.packed_vectors(generation.embedder_id, hashes)
+        live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
+        part = compare_vectors(held, stored, live)
+        found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)
+        pace.took(len(stored) * generation.dimensions * _BYTES_OF_A_NUMBER)
+    return found
+
+
+def compare_vectors(
+    held: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
+) -> VectorDrift:
+    """Compare entries with their written versions, and their vectors with those in the lake.
+
+    Args:
+        held: the indexed_key of each document.
+        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out. Invalid
+            vectors in the lake are left out too; another check finds those.
+        live: entries of a scan; entries of other versions are left out.
+    """
+    import numpy as np
+
+    altered, doubtful = set(), set()
+    for entry in live:
+        packed = lake.get(entry.text_sha256)
+        if not entry.genuine:
+            doubtful.add(entry.document_id)
+        elif packed is not None and held.get(entry.document_id) == entry.index_key:
+            stored = np.frombuffer(packed, "<f4") if len(packed) % 4 == 0 else None
+            if stored is None or not is_sound(stored):
+                continue
+            if entry.vector is None or not _equal(stored, entry.vector):
+                altered.add(entry.document_id)
+    return VectorDrift(frozenset(altered), frozenset(doubtful))
+
+
+def _equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -> bool:
+    import numpy as np
+
+    return stored.shape == live.shape and bool(np.abs(stored - live).max() <= _ROUNDING)
+
+
+def is_sound(vector: npt.NDArray[np.float32]) -> bool:
+    """Return whether an embedder can have made a vector: its norm must be 1."""
+    import numpy as np
+
+    return abs(float(np.linalg.norm(vector)) - 1.0) <= _NORM_TOLERANCE

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from heapq import nlargest
+from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from rag_assets.common.batches import batched
@@ -17,24 +19,22 @@ from rag_assets.ingest.sources.disk import folders_as_json
 from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import all_stores
-from rag_assets.pipeline.former_contents import forget_former_contents
-from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
-from rag_assets.pipeline.masked_rows import change_of, settings_changed
-from rag_assets.pipeline.slices import StageTime
+from rag_assets.pipeline.mark_keeper import refusal
+from rag_assets.pipeline.rescan import MaskedNames, change_from_row, have_settings_changed
+from rag_assets.pipeline.slices import DocumentNote, StageTime
 from rag_assets.pipeline.source_listing import (
-    SourceListing,
-    changes_scope,
-    partial_digest,
-    successors,
-)
-from rag_assets.pipeline.source_plans import (
     Deletions,
+    SourceListing,
     SourcePlan,
-    masked_failure,
+    changes_scope,
+    mask_failure,
+    partial_digest,
     plan_removed_sources,
     plan_sources,
     require_any_listed,
+    successors,
 )
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -47,6 +47,9 @@ documents."""
 _LINES = 2_000
 _BULK = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
+
+
+_SAMPLE = 20
 
 
 def list_documents(
@@ -68,7 +71,7 @@ def list_documents(
         plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:
-            failure = masked_failure(plan, masker)
+            failure = mask_failure(plan, masker)
             failures.append(failure)
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
@@ -92,7 +95,9 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
     removed = any(plan.listing is None or plan.listing.removed for plan in plans)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
-    others = any(settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans)
+    others = any(
+        have_settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans
+    )
     if removed or others or kinds - {"touched"}:
         return False
     masker = _masker(ctx, scanner)
@@ -186,8 +191,8 @@ def _record(
         held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_of(fresh, known, deletions.removed, names, moved),
-        rejected=rejected_of(changes, names),
+        sample=sample_changes(fresh, known, deletions.removed, names, moved),
+        rejected=list_rejected(changes, names),
         left_out=Counter(listing.left_out),
     )
 
@@ -289,7 +294,7 @@ def _rescope(
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [replace(change_of(row), access_scope=scope) for row in rows]
+        changes = [replace(change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
@@ -358,3 +363,112 @@ def _row(
         source_id=document.source_id,
         page_uuid=document.page_uuid,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChange:
+    """One document that was added, changed, removed or moved.
+
+    Attributes:
+        former: the document's former uri; "" unless it was moved.
+    """
+
+    kind: str
+    uri: str
+    bytes: int
+    former: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingReport:
+    """Report on a listing of all sources.
+
+    Attributes:
+        moved: removed documents whose content was found in another location; each of them is also
+            counted as added.
+        held: documents that vanished in suspicious numbers and were not deleted.
+        failed: documents that cannot be read, temporarily or permanently.
+        bytes: size of added and changed documents.
+        sample: the first changes.
+        rejected: the first documents that cannot be read, with reasons.
+        unlisted: why sources could not be listed; the other sources were listed.
+        left_out: how many files each source excludes, by the rule that excludes them.
+    """
+
+    added: int = 0
+    changed: int = 0
+    touched: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    held: int = 0
+    failed: int = 0
+    bytes: int = 0
+    sample: tuple[ListedChange, ...] = ()
+    rejected: tuple[DocumentNote, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    seconds: float = 0.0
+    moved: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents in the sources."""
+        return self.added + self.changed + self.touched + self.unchanged + self.failed
+
+    def plus(self, other: ListingReport) -> ListingReport:
+        """Return the sum of both reports."""
+        names = [each.name for each in fields(self)]
+        return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+def sample_changes(
+    changes: Sequence[Change],
+    known: Collection[CatalogDocument],
+    removed: Iterable[str],
+    names: MaskedNames,
+    moved: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[ListedChange, ...]:
+    """Return the first documents that were added, changed, moved or removed.
+
+    Args:
+        changes: documents that were added or changed.
+        known: the documents of the source that the catalog had before.
+        moved: maps the ids of removed documents to their new ids; each move is reported once.
+    """
+    uris = {row.document_id: row.uri for row in known} if moved else {}
+    former = {new: uris[old] for old, new in moved.items()}
+    shown = [
+        ListedChange(
+            "moved" if change.document.document_id in former else change.kind,
+            names.uri(change.document),
+            change.document.size,
+            former.get(change.document.document_id, ""),
+        )
+        for change in changes[:_SAMPLE]
+    ]
+    gone = set(islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown)))
+    shown += [
+        ListedChange("removed", row.uri, row.facts.size) for row in known if row.document_id in gone
+    ]
+    return tuple(shown)
+
+
+def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
+    """Return the first documents that could not be read, with reasons."""
+    refused = [change for change in changes if change.error is not None]
+    return tuple(
+        DocumentNote(
+            change.document.document_id,
+            names.uri(change.document),
+            names.masked(change.error.message),
+        )
+        for change in refused[:_SAMPLE]
+        if change.error is not None
+    )
+
+
+def forget_former_contents(ctx: TenantContext) -> None:
+    """Delete former contents that neither this run nor a build needs. No other run is active."""
+    if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
+        forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
+        drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

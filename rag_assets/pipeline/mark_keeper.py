@@ -6,6 +6,9 @@ journal. After each commit that raises a mark or the epoch, lake, blobs and inde
 copy that is newer than the catalog proves that the catalog has lost changes. A copy may also be
 older, for example after a crash between the commit and the copying; whoever reads it then updates
 it.
+
+While the catalog lacks changes, nothing is deleted: data that seem unreferenced may be the last
+copy of the newest documents.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rag_assets.common.errors import (
     CatalogSetBack,
@@ -23,8 +26,10 @@ from rag_assets.common.errors import (
     RestorePending,
     ServiceUnavailable,
 )
+from rag_assets.common.formatting import counted
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.security_changes import (
@@ -38,6 +43,10 @@ from rag_assets.storage.catalog.journal.security_changes import (
 from rag_assets.storage.index.protocols import NoteStore
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.context import TenantContext
+
 
 _LOGGER: Final = logging.getLogger("rag_assets.marks")
 _MARK: Final = "catalog_mark.json"
@@ -113,7 +122,6 @@ class MarkKeeper:
     A store that does not answer is left out: one copy is enough to detect a restored catalog.
 
     Args:
-        catalog, lake, blobs: the installation's catalog, lake and blob store.
         store: opens the index when it is first needed.
     """
 
@@ -421,8 +429,6 @@ def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool
     This is for deletions from that store alone, so the copies in other stores do not matter.
 
     Args:
-        notes: the notes in the store.
-        catalog: the installation's catalog.
         ref: the tenant whose data is to be deleted.
 
     Raises:
@@ -439,3 +445,62 @@ def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool
 
 def _mark_name(ref: TenantRef) -> str:
     return f"{tenant_folder(ref.id, ref.incarnation)}/{_MARK}"
+
+
+def may_delete(ctx: TenantContext) -> bool:
+    """Return whether the tenant's data may be deleted."""
+    return refusal(ctx) is None
+
+
+def refusal(ctx: TenantContext) -> CatalogSetBack | None:
+    """Return why the tenant's data must not be deleted; None if they may be."""
+    return ctx.keeper.refusal(ctx.ref)
+
+
+def require_current(ctx: TenantContext) -> None:
+    """Require that the catalog lacks no change of the tenant.
+
+    Raises:
+        CatalogSetBack: the catalog lacks changes, or possibly lacks some.
+    """
+    if (error := refusal(ctx)) is not None:
+        raise error
+
+
+def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None) -> str:
+    """Return the warning about documents that disappeared from their source and are kept.
+
+    Args:
+        syncs: the last syncs of those of its sources whose deletions are held.
+        refused: why the tenant's data must not be deleted; None if a person only has to confirm the
+            deletions.
+    """
+    held = counted(sum(sync.held_deletions for sync in syncs), "document")
+    if refused is None:
+        reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
+        return (
+            f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
+            f" delete them, run: rag-assets sync {tenant_id} --allow-deletes"
+        )
+    return (
+        f"{held} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."
+        f" {refused.hint}"
+    )
+
+
+def accept_catalog(ctx: TenantContext) -> bool:
+    """Accept a catalog that lacks changes of the tenant; return whether it was accepted.
+
+    The next sync compares every source with the catalog again.
+
+    Raises:
+        RestorePending: the catalog also lacks security changes, which must be resolved first.
+        ServiceUnavailable: a store does not answer.
+    """
+    if (pending := ctx.keeper.pending_restore()) is not None:
+        raise pending
+    if not ctx.keeper.accept(ctx.ref):
+        return False
+    ctx.catalog.events.write(ctx.ref, "catalog_accepted", [{}])
+    ctx.catalog.syncs.reset(ctx.ref)
+    return True

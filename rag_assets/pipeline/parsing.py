@@ -14,10 +14,7 @@ from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.interruption import retry_at
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.quarantine import DocumentNote
-from rag_assets.pipeline.slices import StageTime, Work, put_off
+from rag_assets.pipeline.slices import DocumentNote, Progress, StageTime, Work, put_off, retry_at
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -168,7 +165,9 @@ class _Parsing:
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
     def _tasks(self) -> Iterator[ParseTask]:
-        sources = {s.name: s for s in _open_sources(self._ctx)}
+        sources = {
+            s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings, self._ctx.catalog)
+        }
         paths = {name: ListedPaths(source) for name, source in sources.items()}
         work = self._work
         is_hurried = work.answers and any(not document.urgency for document in work.documents)
@@ -250,10 +249,6 @@ class _Parsing:
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)
-
-
-def _open_sources(ctx: TenantContext) -> list[DocumentSource]:
-    return open_sources(ctx.tenant, ctx.settings, ctx.catalog)
 
 
 def _workers(sizes: Sequence[int]) -> int:

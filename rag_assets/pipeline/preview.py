@@ -1,21 +1,30 @@
-"""Preview of a sync: its work and cost; read-only."""
+"""Preview of a sync: its documents, work and cost, measured in memory; read-only."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops, require_price
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
+from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.kinds import ChunkParameters
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_of
+from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.base import LocalEmbedding
+from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.due_work import DueDocument, MeasuredWork, due_documents, measure
 from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
     Estimate,
@@ -24,19 +33,252 @@ from rag_assets.pipeline.estimates import (
     edits_twice,
     estimate,
 )
-from rag_assets.pipeline.languages import unread_notice
+from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
 from rag_assets.pipeline.recipes import wanted_build
-from rag_assets.pipeline.source_listing import SourceListing
-from rag_assets.pipeline.source_plans import (
+from rag_assets.pipeline.source_listing import (
     Deletions,
-    masked_failure,
+    SourceListing,
+    SourcePlan,
+    mask_failure,
     plan_removed_sources,
     plan_sources,
     require_any_listed,
 )
 from rag_assets.privacy.masker import masker_of
 
+_BATCH = 200
+_SAMPLED = 8
+"""Number of texts that a plan embeds to measure their CPU time."""
+
+
 _MEASURING_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWork:
+    """The work on documents that are due.
+
+    Attributes:
+        parse: contents that would be parsed; the text of the others is in the lake.
+        cut: chunk sets that would be made; the others are in the lake.
+        failed: contents that would be quarantined.
+        chunks: number of chunks in all documents that would be published.
+        embeddings, reused: numbers of distinct texts without and with a vector.
+        tokens: number of tokens in the texts without a vector.
+        seconds: time that parsing and chunking took.
+        read: number of documents whose text was checked for a language that the embedder supports.
+        unread: number of these documents in an unsupported language, by language.
+        sample: a few of the texts without a vector.
+    """
+
+    parse: int = 0
+    cut: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embeddings: int = 0
+    reused: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    read: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocument:
+    """A document that the next sync would work on."""
+
+    source: DocumentSource
+    source_type: str
+    path: str
+    uri: str
+    media_type: str | None
+    options: ParseOptions
+    content_sha256: str
+    edition: int = 0
+
+    @property
+    def parse_key(self) -> str:
+        """Return the key of its text in the lake."""
+        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
+
+
+class _Texts:
+    """Counts distinct texts, and those without a vector."""
+
+    def __init__(self, ctx: TenantContext) -> None:
+        self._ctx = ctx
+        self._seen: set[str] = set()
+        self._under_way = set(texts_in_batches(ctx))
+        self.missing = self.tokens = 0
+        self.unread = UnreadDocuments(ctx.embedder)
+        self._sample: dict[str, str] = {}
+
+    def meet(self, texts: dict[str, str | None]) -> None:
+        """Count texts, given by hash; a text may be None if its content is not needed."""
+        new = {key: text for key, text in texts.items() if key not in self._seen}
+        self._seen |= set(new)
+        without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        without -= self._under_way
+        self.missing += len(without)
+        lacking = {key: text for key, text in new.items() if key in without and text is not None}
+        if lacking:
+            self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
+            # Sorting texts by their hash gives a random sample that is the same in every plan.
+            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
+
+    @property
+    def sample(self) -> tuple[str, ...]:
+        """Return a few of the texts without a vector."""
+        return tuple(self._sample.values())
+
+    @property
+    def seen(self) -> int:
+        """Return the number of distinct texts."""
+        return len(self._seen)
+
+
+def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[DueDocument]:
+    """Yield the documents of a source that the next sync works on.
+
+    Args:
+        plan: the plan of the source.
+        pending: ids of listed documents whose entries are out of date.
+    """
+    source = plan.source
+    changes = () if plan.listing is None else plan.listing.changes
+    for change in changes:
+        if change.kind in {"added", "changed"} and change.content_sha256 is not None:
+            document = change.document
+            yield DueDocument(
+                source,
+                document.source_type,
+                document.path,
+                document.uri,
+                document.media_type,
+                ctx.parse_options,
+                change.content_sha256,
+            )
+    # A document that was only touched keeps its content, but may still be pending.
+    seen = {change.document.document_id for change in changes if change.kind != "touched"}
+    vanished = frozenset() if plan.listing is None else plan.listing.removed
+    paths = ListedPaths(source)
+    waiting = sorted(pending - seen - vanished)
+    for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
+        if row.source == source.name and row.content_sha256 is not None:
+            yield DueDocument(
+                source,
+                row.source_type,
+                paths.of(row.document_id, row.path),
+                row.uri,
+                row.media_type,
+                ctx.parse_options,
+                row.content_sha256,
+                row.reindex_requests,
+            )
+
+
+def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
+    """Measure the work; parse and chunk documents in memory if the lake lacks them."""
+    started = time.monotonic()
+    by_key: dict[str, list[DueDocument]] = {}
+    for item in due:
+        by_key.setdefault(item.parse_key, []).append(item)
+    texts = _Texts(ctx)
+    parse = failed = chunks = cut = 0
+    with ctx.worker_pool() as pool:
+        for keys in batched(by_key, _BATCH):
+            missing = ctx.lake.missing_parsed(keys)
+            parse += len(missing)
+            stored = {key: by_key[key] for key in keys if key not in missing}
+            found = _measure_stored(ctx, stored, texts)
+            chunks, cut = chunks + found.chunks, cut + found.cut
+            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
+            for outcome in pool.map(tasks):
+                if isinstance(outcome.result, ParsedText):
+                    ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    chunks += _measure_parsed(outcome.result, ways, texts)
+                    cut += len(ways)
+                else:
+                    failed += 1
+    return MeasuredWork(
+        parse=parse,
+        cut=cut,
+        failed=failed,
+        chunks=chunks,
+        embeddings=texts.missing,
+        reused=texts.seen - texts.missing,
+        tokens=texts.tokens,
+        seconds=time.monotonic() - started,
+        read=texts.unread.documents,
+        unread=dict(texts.unread.by_language),
+        sample=texts.sample,
+    )
+
+
+def _measure_stored(
+    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
+) -> MeasuredWork:
+    """Measure documents whose text is in the lake; their chunks are read, or made in memory.
+
+    Args:
+        due: the documents, by parse_key.
+    """
+    heads = ctx.lake.parsed_heads(list(due))
+    wanted = {
+        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
+        for key, head in heads.items()
+        for chosen in _ways(ctx, due[key], head.media_type)
+    }
+    count = cut = 0
+    stored = ctx.lake.chunk_sets(set(wanted))
+    for set_key, (key, chosen) in wanted.items():
+        if set_key in stored:
+            rows = stored[set_key].chunks
+            title = heads[key].title
+            texts.meet({chunk.text_sha256: chunk.embedded(title) for chunk in rows})
+            texts.unread.add(stored[set_key].language, rows)
+            count += len(rows)
+        else:
+            row = ctx.lake.parsed([key])[key]
+            count += _measure_parsed(row.parsed, [chosen], texts)
+            cut += 1
+    return MeasuredWork(chunks=count, cut=cut)
+
+
+def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+    count = 0
+    for chosen in ways:
+        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
+        texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
+        texts.unread.add(made.language, made.chunks)
+        count += len(made.chunks)
+    return count
+
+
+def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
+    """Return the chunk parameters for one content.
+
+    They may differ between documents that share it.
+    """
+    return {
+        ctx.tenant.chunk_parameters(
+            source=item.source.name,
+            source_type=item.source_type,
+            media_type=media_type,
+            path=path_of(item.uri),
+        )
+        for item in due
+    }
+
+
+def _task(key: str, item: DueDocument) -> ParseTask:
+    def read() -> bytes:
+        return item.source.read(item.path, max_bytes=item.source.max_bytes)
+
+    return ParseTask(
+        key=key, name=item.uri, media_type=item.media_type, read=read, options=item.options
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +360,7 @@ def preview(ctx: TenantContext) -> Preview:
     due: list[DueDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:
-            failures.append(masked_failure(plan, masker))
+            failures.append(mask_failure(plan, masker))
         if plan.listing is not None:
             listings.append(plan.listing)
             deletions[plan.config.name] = plan.deletions

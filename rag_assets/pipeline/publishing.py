@@ -8,30 +8,32 @@ A document is published in an order that is safe to interrupt anywhere:
 4. delete the entries of other versions, found by query.
 
 Until step 3 searches return the previous version, and after it the new one. Because of step 1,
-leftover entries of an interrupted run are found again.
+leftover entries of an interrupted run are found again. Changes of access scopes are applied to
+every kept build at once, without embedding.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.fact_stores import recorders_of, stores_of, tables_of
-from rag_assets.pipeline.former_contents import forget_former_contents
-from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
-from rag_assets.pipeline.judging import Judge
-from rag_assets.pipeline.prefetch import prefetch_items
-from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.publication import publish_when_complete
-from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
-from rag_assets.pipeline.slices import Work, pending_count
-from rag_assets.pipeline.versions import Version, complete_versions, entries_of
+from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, tables_of
+from rag_assets.pipeline.generations import (
+    ActiveBuild,
+    Judge,
+    active_builds,
+    publish_when_complete,
+    require_index,
+)
+from rag_assets.pipeline.listing import forget_former_contents
+from rag_assets.pipeline.mark_keeper import may_delete
+from rag_assets.pipeline.slices import Progress, Work, pending_count, prefetch_items
+from rag_assets.pipeline.versions import Version, build_entries, complete_versions
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.index.model import Entry
@@ -42,6 +44,9 @@ _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
 """Limit for source code: each file has many definitions and relations, which are joined with each
 other."""
+
+
+_PAGES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,6 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
 
     Args:
         ctx: the tenant's context, as configured.
-        work: the run's slice.
-        judge: see publish_when_complete.
 
     Raises:
         IndexInconsistent: the index was lost, or a complete build holds a wrong number of entries.
@@ -84,7 +87,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
-    for store in stores_of(work.context.tenant):
+    for store in list_fact_stores(work.context.tenant):
         store.prepare(work.context, work)
     complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
@@ -131,7 +134,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
 
 
 def _recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
-    return recorders_of(ctx, {one.chunk_set_key: one.media_type for one in versions})
+    return build_recorders(ctx, {one.chunk_set_key: one.media_type for one in versions})
 
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
@@ -187,7 +190,7 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
     started = time.monotonic()
     upserted = deleted = 0
     batches = (
-        (batch, entries_of(ctx, work.generation, batch))
+        (batch, build_entries(ctx, work.generation, batch))
         for batch in batched(
             due,
             _BATCH_DOCUMENTS,
@@ -267,3 +270,58 @@ def _publish_batch(
         )
     ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted
+
+
+def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
+    """Set the access scope of the slice's entries to the scope in the catalog.
+
+    Args:
+        published: documents that will be written to the slice's own build in any case.
+
+    Returns:
+        The number of changed entries.
+    """
+    moved = 0
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        own = generation.number == work.generation.number
+        scopes = {
+            document.document_id: document.access_scope
+            for document in work.documents
+            if not (own and document.document_id in published)
+        }
+        if not scopes or ctx.store.indexes.presence(index_of(generation)) != "present":
+            continue
+        moved += ctx.writer(generation).set_scopes(
+            generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
+        )
+    return moved
+
+
+def follow_moved_pages(ctx: TenantContext) -> int:
+    """Update the access scope of the entries of documents whose page was moved.
+
+    This runs after entries were written, because a document that was read before its page was moved
+    has entries with the former scope. A page that is moved again in the meantime is left for the
+    next run.
+
+    Returns:
+        The number of changed entries.
+    """
+    moved = ctx.catalog.pages.find_moved(ctx.ref.id)
+    if moved is None:
+        return 0
+    generations = [
+        generation
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if ctx.store.indexes.presence(index_of(generation)) == "present"
+    ]
+    changed = 0
+    for uuids in batched(moved.uuids, _PAGES):
+        scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)
+        for generation in generations:
+            changed += ctx.writer(generation).set_scopes(
+                generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
+            )
+    ctx.guard()
+    ctx.catalog.pages.mark_followed(ctx.ref, moved)
+    return changed

@@ -27,6 +27,16 @@ from rag_assets.tenants.model import IndexConfig, Tenant
 Settings: TypeAlias = Mapping[str, Any]
 
 
+_LABELS = {
+    "chunker": "chunker",
+    "chunkers": "rules of chunkers",
+    "chunker_version": "version of chunkers",
+    "schema_version": "schema",
+    "vector_index": "kind of index",
+    "placement": "placement",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a build is made, apart from its embedder, which the build's row stores separately.
@@ -82,12 +92,12 @@ class Recipe:
         return tenant.model_copy(update={"chunker": chunker, "chunkers": rules, "index": index})
 
 
-def recipe_of(generation: Generation) -> Recipe | None:
+def read_recipe(generation: Generation) -> Recipe | None:
     """Return the recipe in a build's row; None if unknown."""
     return None if generation.recipe is None else Recipe.from_row(generation.recipe)
 
 
-def known_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
+def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
     """Return a build's recipe if the tenant's configuration produces it; else None.
 
     The embedder is not compared.
@@ -100,14 +110,13 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     """Return the tenant, configured as when this build was opened.
 
     Args:
-        tenant: the tenant as configured now.
         embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
             also apply to builds that it made.
 
     Raises:
         BuildNotWritable: the recipe is not known, or the recipe or the model can no longer be used.
     """
-    recipe = recipe_of(generation)
+    recipe = read_recipe(generation)
     if recipe is None:
         raise _not_writable(
             tenant, generation, "was made by an earlier version, which did not record its chunker"
@@ -124,16 +133,12 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     return configured.model_copy(update={"embedder": _embedder_of(tenant, generation)})
 
 
-def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
-    """Return the properties of a build's index.
-
-    Args:
-        tenant: configured for it.
-    """
+def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
+    """Return the properties of a build's index."""
     return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])
 
 
-def build_of(
+def find_build(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
     """Return the newest of these generations that is a build of the tenant's configuration.
@@ -151,14 +156,13 @@ def wanted_build(
 ) -> Generation | None:
     """Return the build that should answer: the pinned build, else the configuration's."""
     pinned = next((g for g in generations if g.pinned and g.state != "REMOVING"), None)
-    return pinned or build_of(generations, tenant, embedder_id)
+    return pinned or find_build(generations, tenant, embedder_id)
 
 
 def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     """Return the hash that distinguishes one complete build of a tenant from another.
 
     Args:
-        tenant: the tenant with its configuration.
         embedder_id: id of the embedder that makes the vectors.
         kind: kind of the index.
     """
@@ -264,7 +268,7 @@ def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
 
 def differences(build: Generation, other: Generation) -> list[str]:
     """Return the differences between two builds, one line each."""
-    ours, theirs = recipe_of(build), recipe_of(other)
+    ours, theirs = read_recipe(build), read_recipe(other)
     lines = []
     if build.embedder_id != other.embedder_id:
         lines.append(f"embedder: {other.embedder_id} → {build.embedder_id}")
@@ -275,16 +279,6 @@ def differences(build: Generation, other: Generation) -> list[str]:
         if was != present:
             lines.append(f"{label}: {_format_value(was)} → {_format_value(present)}")
     return lines
-
-
-_LABELS = {
-    "chunker": "chunker",
-    "chunkers": "rules of chunkers",
-    "chunker_version": "version of chunkers",
-    "schema_version": "schema",
-    "vector_index": "kind of index",
-    "placement": "placement",
-}
 
 
 def _format_value(value: object) -> str:

@@ -1,26 +1,33 @@
-"""Removal of a tenant from every store, after which its id can be used again."""
+"""Removal of a tenant from every store, with a proof, after which its id can be used again."""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.former_places import incarnations_of, open_former_places
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.proof import name_dagster_instance, require_nothing_left
-from rag_assets.pipeline.removal_proof import Stores, prove_removal
-from rag_assets.pipeline.traces import (
+from rag_assets.pipeline.proof import (
+    FormerPlaces,
+    Traces,
+    add_counts_left,
+    build_proof,
     collect_traces_of_tenant,
+    erase_tenant,
     has_traces,
     keep_traces,
+    list_incarnations,
+    name_dagster_instance,
+    open_former_places,
+    read_proof,
     read_traces,
-    recorded_proof,
     replace_traces,
+    require_nothing_left,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -33,6 +40,70 @@ from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
 _SWEEPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of an installation."""
+
+    catalog: Catalog
+    lake: Lake
+    store: VectorStore
+    blobs: BlobStore
+
+
+def prove_removal(
+    stores: Stores,
+    record: TenantRecord,
+    erasure: Erasure,
+    traces: Traces,
+    former: FormerPlaces,
+) -> dict[str, Any]:
+    """Clean the files shared with other tenants, and search for remaining data of the tenant.
+
+    Args:
+        traces: the traces collected before the removal.
+        former: former locations of lake and blobs, from which the tenant is erased as well.
+    """
+    catalog, store = stores.catalog, stores.store
+    names = store.indexes.names()
+    deleted_entries: list[int | None] = []
+    for name in erasure.progress.get("indexes", ()):
+        if name not in names:
+            continue
+        if catalog.generations.count_in_index(name):
+            deleted_entries.append(store.indexes.expunge(name))
+        else:
+            store.indexes.drop(name)
+    dead_rows = catalog.traces.vacuum()
+    left = sum(
+        entry.incarnation <= record.incarnation
+        for name in store.indexes.names()
+        for entry in store.entries.scan(name, record.id)
+    )
+    if store.vectors is not None:
+        left += len(store.vectors.schemas(record.id))
+    found = {
+        "index": left,
+        "lake": len(list_incarnations(stores.lake, record.ref)),
+        "blobs": len(list_incarnations(stores.blobs, record.ref)),
+        "postgres": catalog.traces.find_columns(
+            record.id, [*traces.document_ids, *traces.phrases], traces.names
+        ),
+    }
+    if former.lakes or former.blobs:
+        found["former places"] = erase_tenant(former, record.ref)
+    embedder = record.config.get("embedder", {})
+    remote = embedder.get("provider", "local") not in {"local", "deterministic"}
+    searched_for = ["the tenant", *traces.kinds]
+    return build_proof(
+        searched_for,
+        found,
+        add_counts_left(deleted_entries),
+        dead_rows,
+        unseen=former.unseen,
+        remote=remote,
+    )
 
 
 def purge_tenant(
@@ -56,9 +127,6 @@ def purge_tenant(
     the data.
 
     Args:
-        catalog, lake, store, settings: the installation's catalog, stores and settings.
-        by: who removes the tenant, for the receipt.
-        clock: gives the time of the removal.
         delete_history: deletes Dagster's records of the tenant.
 
     Returns:
@@ -79,7 +147,7 @@ def purge_tenant(
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
-    proof = recorded_proof(erasure)
+    proof = read_proof(erasure)
     if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)
         erasure = keep_traces(catalog, lake.notes, erasure, traces)
@@ -130,7 +198,7 @@ def _prove(
     return proof
 
 
-def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
+def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
     """Return the tenants whose removal was interrupted, and which no process is removing now."""
     return [
         record
@@ -142,7 +210,7 @@ def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
 def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
     """Delete the folders of a tenant, and of earlier tenants with its id."""
     for store in (lake, blobs):
-        for incarnation in incarnations_of(store, record.ref):
+        for incarnation in list_incarnations(store, record.ref):
             store.tenant(record.id, incarnation).purge()
 
 

@@ -1,25 +1,43 @@
 """Repair: brings lake and index in line with the catalog.
 
-Only vectors that no store has are embedded again.
+Only vectors that no store has are embedded again. Lost rows of the lake are recovered from its
+other files and from the index.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import LakeDamaged
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import may_delete
-from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.common.hashing import HashRange
+from rag_assets.pipeline.context import Share, TenantContext, index_of
 from rag_assets.pipeline.drift import IndexState, inspect_index
 from rag_assets.pipeline.fact_stores import StoreRepair, all_stores
-from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
-from rag_assets.pipeline.lake_drift import LakeDrift
-from rag_assets.pipeline.lake_repair import repair_lake
-from rag_assets.pipeline.publication import drop_generation, publish
+from rag_assets.pipeline.generations import (
+    ActiveBuild,
+    active_builds,
+    drop_generation,
+    find_builds,
+    publish,
+)
+from rag_assets.pipeline.index_comparison import is_sound
+from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.separate_vectors import repair_vectors
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
-from rag_assets.pipeline.vectors_beside import repair_vectors
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.lake_keys import NeededVersion
+from rag_assets.storage.index.model import EntryVector
+from rag_assets.storage.lake.model import DamagedFile, LiveKeys
+from rag_assets.storage.lake.store import TenantLake
+
+_DOCUMENTS_AT_ONCE = 5_000
+_CHUNKS_AT_ONCE = 100_000
+_AT_ONCE = 2_000
+_FILES_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,6 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
     """Repair what differs; the next sync writes missing entries and reads altered documents again.
 
     Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
         share: the part of contents, vectors and files that is compared; None: all.
     """
     share = share or Share(1, ctx.clock.now().date())
@@ -98,7 +115,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
     remove_deleted(ctx)
     clean_up(ctx)
     states = inspect_index(ctx, share=share)
-    builds = found_builds(ctx, [state.generation for state in states])
+    builds = find_builds(ctx, [state.generation for state in states])
     for state in states:
         build = builds.get(state.generation.number)
         if build is not None and state.replaceable:
@@ -182,3 +199,261 @@ def _summary_of(state: IndexState) -> dict[str, object]:
         "orphans": len(drift.orphans),
         "foreign": len(drift.foreign),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class BuildLosses:
+    """Rows that one build needs and the lake has lost.
+
+    Attributes:
+        parsed, chunks, vectors: documents with a missing text, chunk or vector.
+        texts: text_sha256 of the missing vectors, for chunks that the lake still has.
+    """
+
+    generation: Generation
+    parsed: frozenset[str] = frozenset()
+    chunks: frozenset[str] = frozenset()
+    vectors: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+
+    @property
+    def documents(self) -> frozenset[str]:
+        """Return the documents with any missing row."""
+        return self.parsed | self.chunks | self.vectors
+
+
+@dataclass(frozen=True, slots=True)
+class LakeDrift:
+    """The difference between the rows that live builds need from the lake and the rows it has.
+
+    Attributes:
+        files: files that the tables list, but that cannot be read.
+        losses: the losses of each build with missing rows.
+        nowhere: by embedder_id, text_sha256 of the missing vectors that no entry of an index has
+            either; these texts have to be embedded again.
+        versions: how many versions were compared, in all builds.
+    """
+
+    files: tuple[DamagedFile, ...] = ()
+    losses: tuple[BuildLosses, ...] = ()
+    nowhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    versions: int = 0
+
+    @property
+    def none(self) -> bool:
+        """Return whether the lake is complete."""
+        return not (self.files or self.losses)
+
+    @property
+    def to_embed(self) -> int:
+        """Return the number of texts to embed again."""
+        return sum(map(len, self.nowhere.values()))
+
+    def __str__(self) -> str:
+        """Return counts only: a log line cannot hold thousands of ids."""
+        lost = {id_ for of_build in self.losses for id_ in of_build.documents}
+        return (
+            f"{len(self.files):,} damaged files of the lake; documents of which something is"
+            f" lacking: {len(lost):,}; texts to embed again: {self.to_embed:,}"
+        )
+
+
+def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
+    """Compare the lake with the needs of the live builds; read-only.
+
+    Only keys are compared. The files of the share are also read completely, to find damaged ones.
+
+    Args:
+        share: the part of the files to read completely.
+    """
+    files = tuple(ctx.lake.damage.files(share.hashes))
+    readable = ctx.lake.readable()
+    losses, versions = [], 0
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        if generation.state == "REMOVING":
+            continue
+        needed = ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number)
+        lost = BuildLosses(generation)
+        for batch in batched(
+            needed,
+            _DOCUMENTS_AT_ONCE,
+            weight=lambda version: version.chunk_count,
+            most=_CHUNKS_AT_ONCE,
+        ):
+            versions += len(batch)
+            lost = _plus(lost, _losses(readable, generation, batch))
+        if lost.documents:
+            losses.append(lost)
+    nowhere = {
+        embedder_id: lacking
+        for embedder_id, texts in find_lacking_texts(losses).items()
+        if (lacking := texts - texts_in_index(ctx, embedder_id, texts))
+    }
+    return LakeDrift(files, tuple(losses), nowhere, versions)
+
+
+def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
+    """Return the text_sha256 of missing vectors, by embedder_id."""
+    found: dict[str, frozenset[str]] = {}
+    for lost in losses:
+        embedder_id = lost.generation.embedder_id
+        if lost.texts:
+            found[embedder_id] = found.get(embedder_id, frozenset()) | lost.texts
+    return found
+
+
+def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
+    """Return the texts with an entry that has an embedder's vector."""
+    found: set[str] = set()
+    for generation in list_builds(ctx, embedder_id):
+        owner = ctx.owner(generation)
+        entries = ctx.store.entries.vectors(generation.index_name, owner, texts)
+        found |= {e.text_sha256 for e in entries if e.genuine and e.vector is not None}
+    return found
+
+
+def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
+    """Return the live builds with vectors of this embedder."""
+    live = ctx.catalog.generations.live(ctx.ref.id)
+    return [one for one in live if one.embedder_id == embedder_id and one.state != "REMOVING"]
+
+
+def _losses(
+    lake: TenantLake, generation: Generation, versions: Collection[NeededVersion]
+) -> BuildLosses:
+    without_text = lake.missing_parsed({version.parse_key for version in versions})
+    hashes = lake.chunk_hashes({version.chunk_set_key for version in versions})
+    texts = {text for of_document in hashes.values() for text in of_document}
+    without_vector = lake.missing_vectors(generation.embedder_id, texts)
+    lost = [
+        version
+        for version in versions
+        if len(hashes.get(version.chunk_set_key, ())) != version.chunk_count
+    ]
+    return BuildLosses(
+        generation,
+        parsed=frozenset(v.document_id for v in versions if v.parse_key in without_text),
+        chunks=frozenset(version.document_id for version in lost),
+        vectors=frozenset(
+            version.document_id
+            for version in (versions if without_vector else ())
+            if not without_vector.isdisjoint(hashes.get(version.chunk_set_key, ()))
+        ),
+        texts=frozenset(without_vector),
+    )
+
+
+def _plus(one: BuildLosses, other: BuildLosses) -> BuildLosses:
+    return BuildLosses(
+        one.generation,
+        one.parsed | other.parsed,
+        one.chunks | other.chunks,
+        one.vectors | other.vectors,
+        one.texts | other.texts,
+    )
+
+
+def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
+    """Restore the rows that the live builds need in the lake, without embedding any text.
+
+    Damaged files are removed from their tables. Lost rows are first recovered from files that no
+    table lists; vectors that are still missing are recovered from the index. The next sync computes
+    the rest again: texts and chunks from the sources, and vectors with the embedder.
+
+    Returns:
+        The state before the repair.
+    """
+    found = compare_lake(ctx, share)
+    if found.none:
+        return found
+    ctx.lake.damage.drop(found.files)
+    _salvage(ctx)
+    left = compare_lake(ctx, share)
+    chunks_lost = any(lost.chunks for lost in left.losses)
+    lacking = find_lacking_texts(left.losses)
+    for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
+        texts = lacking.get(embedder_id, frozenset())
+        if chunks_lost:
+            # Without the lost chunks, only the index entries show which texts these chunks had.
+            _take_all_back(ctx, embedder_id, left.versions)
+        elif texts:
+            _take_back(ctx, embedder_id, texts)
+    for lost in compare_lake(ctx, share).losses:
+        ctx.guard()
+        if lost.generation.state in {"COMPLETE", "HELD"}:
+            ctx.catalog.generations.reopen(ctx.ref, lost.generation)
+        ctx.catalog.index.invalidate(ctx.ref, lost.generation.number, sorted(lost.documents))
+    return found
+
+
+def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
+    """Repair the files that a stage could not read, so that the stage can be run again.
+
+    Args:
+        damage: the damage that the stage found.
+    """
+    ctx.log(f"{damage.message}; it is repaired, and the step is run again")
+    found = repair_lake(ctx, Share(1, ctx.clock.now().date()))
+    files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]
+    event = {"files": files[:_FILES_NAMED], "texts_to_embed": found.to_embed}
+    ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
+
+
+def _salvage(ctx: TenantContext) -> None:
+    """Recover rows from files that no table lists, for every build with missing rows."""
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        for batch in batched(
+            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _AT_ONCE
+        ):
+            parsed = ctx.lake.missing_parsed({version.parse_key for version in batch})
+            sets = {version.chunk_set_key for version in batch}
+            ctx.lake.damage.salvage(
+                LiveKeys(parsed=parsed, chunk_sets=ctx.lake.missing_chunk_sets(sets)),
+                generation.embedder_id,
+                generation.dimensions,
+            )
+            hashes = ctx.lake.chunk_hashes(sets)
+            texts = {text for of_document in hashes.values() for text in of_document}
+            lacking = ctx.lake.missing_vectors(generation.embedder_id, texts)
+            ctx.lake.damage.salvage(
+                LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions
+            )
+
+
+def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
+    """Append missing vectors to the lake, from the entries of these texts."""
+    left = set(texts)
+    for generation in list_builds(ctx, embedder_id):
+        for batch in batched(sorted(left), _AT_ONCE):
+            entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
+            left -= _append(ctx, embedder_id, generation.dimensions, entries)
+
+
+def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
+    """Append every vector that an entry has and the lake lacks."""
+    for generation in list_builds(ctx, embedder_id):
+        entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
+        for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
+            found = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), hashes)
+            _append(ctx, embedder_id, generation.dimensions, found)
+
+
+def _append(
+    ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
+) -> set[str]:
+    """Append the vectors of unaltered entries to the lake; return their text_sha256."""
+    import numpy as np
+
+    vectors = {
+        entry.text_sha256: entry.vector
+        for entry in entries
+        if entry.genuine
+        and entry.vector is not None
+        and entry.vector.shape == (dimensions,)
+        and is_sound(entry.vector)
+    }
+    lacking = sorted(ctx.lake.missing_vectors(embedder_id, vectors.keys()))
+    if lacking:
+        stacked = np.stack([vectors[text] for text in lacking])
+        ctx.lake.append_vectors(embedder_id, lacking, stacked)
+    return set(lacking)

@@ -3,41 +3,367 @@
 Texts in the lake, names of documents, and texts in Postgres are scanned in this order. Each batch
 is one transaction: it hides what the batch found from searches, and records how far the scan has
 come. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
+
+A text with credentials is masked, and stored under the key that its documents have from then on. So
+no document has to be parsed again, and documents keep answering even if their source is gone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from rag_assets.ingest.parsing import masking
+from rag_assets.common.batches import batched
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.masking import masked_again
+from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.sources.model import (
+    NO_METADATA,
+    ListedDocument,
+    SourceMetadata,
+    path_of,
+    uri_of,
+)
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.masked_rows import mask_rows
-from rag_assets.pipeline.masked_texts import MaskedTexts
-from rag_assets.pipeline.progress import Progress
+from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.slices import Progress, find_parsed_documents
+from rag_assets.pipeline.versions import record_missing
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
+from rag_assets.storage.catalog.builds.syncs import Sync
+from rag_assets.storage.catalog.documents.model import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.erasure.erasures import Erasure
-from rag_assets.storage.catalog.erasure.rescans import ScanPosition
+from rag_assets.storage.catalog.erasure.rescans import FoundTexts, MaskedDocument, ScanPosition
 from rag_assets.storage.catalog.erasure.text_columns import mask_column, scanned_columns
+from rag_assets.storage.lake.model import ParsedRow
 
+_ENCODED = "in another encoding"
+"""Replaces the rule's name if a credential is found only in the decoded form of a name."""
+
+
+_BATCH = 2_000
+_CHUNK_SETS = 200
+NOT_SCANNED = "not scanned in time"
+"""Replaces the rule's name if a text takes too long to scan; such a text is removed."""
 _TEXTS = 100
 _NAMES = 500
 
 
-def present_rules() -> str:
+class MaskedNames:
+    """Masks credentials in names and metadata of documents; a file's name can be a credential, too.
+
+    Names in the catalog were masked when they were added. The scanner takes a quarter of a second
+    to load, so it is not used again if only contents changed.
+    """
+
+    def __init__(self, known: Iterable[CatalogDocument], masker: Masker) -> None:
+        self._uris = {row.document_id: row.uri for row in known if row.status != "DELETED"}
+        self._masker = masker
+
+    def prepare(self, documents: Iterable[ListedDocument]) -> None:
+        """Scan the metadata of many documents together."""
+        self._masker.prime(text for document in documents for text in self._texts(document))
+
+    def uri(self, document: ListedDocument) -> str:
+        """Return a document's uri with credentials masked; the uri stays unique."""
+        if document.source_metadata.uri is not None:
+            return self.masked(document.source_metadata.uri)
+        # The former uri of a pushed record may not derive from its path.
+        uri = None if document.revision is not None else self._uris.get(document.document_id)
+        if uri is None:
+            uri = uri_of(document.source, self._distinct_path(document))
+            self._uris[document.document_id] = uri
+        return uri
+
+    def path(self, document: ListedDocument) -> str:
+        """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
+        if document.document_id in self._uris and document.revision is None:
+            known = path_of(self._uris[document.document_id])
+            if known == document.path:
+                return known
+        return self.masked(document.path)
+
+    def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
+        """Return a document's metadata from its source with credentials masked."""
+        if source is NO_METADATA:
+            return source
+        metadata: dict[str, Any] = {}
+        for name, value in source.metadata.items():
+            shown = self.masked(name)
+            while shown in metadata:
+                shown += "*"
+            metadata[shown] = self._value(name, value)
+        return replace(
+            source,
+            title=None if source.title is None else self.masked(source.title),
+            access_scope=None if source.access_scope is None else self.masked(source.access_scope),
+            tags=tuple(map(self.masked, source.tags)),
+            metadata=metadata,
+        )
+
+    def masked(self, text: str) -> str:
+        """Return the text with credentials masked."""
+        return self._masker.text(text)
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(name, item) for item in value]
+        if isinstance(value, bool) or value is None:
+            return value
+        text = str(value)
+        shown = self._masker.named_value(name, text)
+        return value if shown == text else shown
+
+    def _texts(self, document: ListedDocument) -> Iterator[str]:
+        if document.revision is not None or document.document_id not in self._uris:
+            yield document.path
+        if document.source_metadata is NO_METADATA:
+            return
+        source = document.source_metadata
+        yield from filter(None, (source.title, source.uri, source.access_scope, *source.tags))
+        for name, value in source.metadata.items():
+            yield name
+            for one in value if isinstance(value, list) else [value]:
+                yield str(one)
+                yield f"{name}: {one}"
+
+    def _distinct_path(self, document: ListedDocument) -> str:
+        """Return the path with credentials masked.
+
+        A masked path ends with a part of the document's id, so that it is unique.
+        """
+        path = self.masked(document.path)
+        if path == document.path:
+            return path
+        folder, slash, name = path.rpartition("/")
+        stem, dot, suffix = name.rpartition(".")
+        mark = f"~{document.document_id[:8]}"
+        return folder + slash + (f"{stem}{mark}{dot}{suffix}" if stem else f"{name}{mark}")
+
+
+def have_settings_changed(last: Sync | None, settings: str) -> bool:
+    """Return whether a source was last listed with different settings or credential rules."""
+    digest = None if last is None else last.listing_digest
+    return bool(digest) and not str(digest).endswith(settings[:8])
+
+
+def mask_rows(
+    rows: Sequence[Document], masker: Masker, scanner: SecretScanner
+) -> tuple[list[MaskedDocument], Mapping[str, int]]:
+    """Mask the credentials in documents' rows.
+
+    Returns:
+        The rows that change, and how many credentials were found in them, by rule.
+    """
+    masker.prime(text for row in rows for text in _texts(row))
+    found, rules = [], Counter[str]()
+    for row in rows:
+        change = _masked_change(row, masker)
+        title = masker.text(row.title) if row.title else row.title
+        if change == change_from_row(row) and title == row.title:
+            continue
+        found.append(MaskedDocument(row, change, title))
+        texts = dict.fromkeys(text for text in _texts(row) if masker.holds_credential(text))
+        spans = [span.rule for text in texts for span in scanner.scan(text)]
+        rules.update(spans or [_ENCODED])
+    return found, rules
+
+
+def change_from_row(row: Document) -> DocumentChange:
+    """Return the change by which a listing would have written this row."""
+    return DocumentChange(
+        document_id=row.document_id,
+        source=row.source,
+        source_type=row.source_type,
+        path=row.path,
+        uri=row.uri,
+        facts=row.facts,
+        listed_at_ns=row.listed_at_ns,
+        content_sha256=row.content_sha256,
+        modified_at=row.modified_at,
+        media_type=row.media_type,
+        access_scope=row.access_scope,
+        tags=row.tags,
+        metadata=row.metadata,
+        said_title=row.said_title,
+        error=row.error_message if row.content_sha256 is None else None,
+        error_kind=row.error_kind if row.content_sha256 is None else None,
+        source_id=row.source_id,
+        page_uuid=row.page_uuid,
+    )
+
+
+def _texts(row: Document) -> Iterator[str]:
+    yield _path(row)
+    yield row.uri
+    yield from filter(None, (row.title, row.said_title, *row.tags))
+    for name, value in row.metadata.items():
+        yield name
+        for one in value if isinstance(value, list) else [value]:
+            yield f"{name}: {one}"
+
+
+def _path(row: Document) -> str:
+    return row.path.decode("utf-8", "surrogateescape")
+
+
+def _masked_change(row: Document, masker: Masker) -> DocumentChange:
+    """Return the change by which a listing would write this row, masked."""
+    metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
+    shown = MaskedNames((), masker).source_metadata(metadata)
+    return replace(
+        change_from_row(row),
+        path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
+        uri=masker.text(row.uri),
+        source_type=masker.text(row.source_type),
+        said_title=shown.title,
+        tags=shown.tags,
+        metadata=shown.metadata,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A text with credentials.
+
+    Attributes:
+        masked: the text with credentials masked; None if it could not be scanned.
+        rules: the rule that found each credential.
+    """
+
+    text: ParsedText
+    masked: ParsedText | None
+    rules: Sequence[str]
+
+    def changes(self, chunk: Chunk) -> bool:
+        """Return whether masking changes a chunk, its context or its headings.
+
+        The position of context lines in the text is not stored, so any change above the chunk
+        counts.
+        """
+        if self.masked is None or self.masked.blocks != self.text.blocks:
+            return True
+        start = 0 if chunk.context else chunk.start
+        return self.masked.text[start : chunk.end] != self.text.text[start : chunk.end]
+
+
+class MaskedTexts:
+    """Masks the texts of one tenant."""
+
+    def __init__(self, ctx: TenantContext, scanner: SecretScanner) -> None:
+        self._ctx = ctx
+        self._scanner = scanner
+
+    def masked(self, keys: Collection[str]) -> FoundTexts | None:
+        """Mask the texts with these keys; None if they contain no credential."""
+        found: dict[str, _Found] = {}
+        for key, row in sorted(self._ctx.lake.parsed(keys).items()):
+            try:
+                again = masked_again(row.parsed, self._scanner)
+            except TimeoutError:
+                found[key] = _Found(row.parsed, None, [NOT_SCANNED])
+                continue
+            if again is not None:
+                found[key] = _Found(row.parsed, *again)
+        return self._store_masked_texts(found) if found else None
+
+    def _store_masked_texts(self, found: Mapping[str, _Found]) -> FoundTexts:
+        """Write the masked texts to the lake, before the catalog refers to them."""
+        ctx = self._ctx
+        behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
+        versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
+        holders = self._documents_with_texts(
+            {*behind, *(one.document_id for one in versions)}, found
+        )
+        chunk_sets = {one.chunk_set_key: one.parse_key for one in versions if one.chunk_set_key}
+        for item in find_parsed_documents(ctx, holders):
+            chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
+        kept = {key: _key_for_holds(key, one.masked) for key, one in found.items()}
+        rows = {
+            ctx.parse_key(_with_reindex_request(one)): found[ctx.parse_key(one)] for one in holders
+        }
+        if self._has_holds:
+            rows |= {new: found[key] for key, new in kept.items() if new is not None}
+        masked = [
+            ParsedRow(key, parsed_digest(text), text)
+            for key in sorted(ctx.lake.missing_parsed(rows))
+            if (text := rows[key].masked) is not None
+        ]
+        ctx.lake.append_parsed(masked)
+        return FoundTexts(
+            masked=kept,
+            chunk_sets=chunk_sets.keys(),
+            hashes=self._hashes(chunk_sets, found),
+            present={one.document_id: one.reindex_requests for one in holders},
+            rules=Counter(rule for one in found.values() for rule in one.rules),
+        )
+
+    def _hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
+        """Return the hashes of the chunks that masking changes."""
+        return {
+            chunk.text_sha256
+            for keys in batched(chunk_sets, _CHUNK_SETS)
+            for key, row in self._ctx.lake.chunk_sets(keys).items()
+            for chunk in row.chunks
+            if found[chunk_sets[key]].changes(chunk)
+        }
+
+    def _documents_with_texts(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
+        """Return the documents whose present text is one of these texts."""
+        ctx = self._ctx
+        return [
+            document
+            for batch in batched(sorted(ids), _BATCH)
+            for document in ctx.catalog.documents.find(ctx.ref.id, batch)
+            if document.content_sha256 is not None and ctx.parse_key(document) in found
+        ]
+
+    @cached_property
+    def _has_holds(self) -> bool:
+        return bool(self._ctx.catalog.holds.all(self._ctx.ref.id))
+
+    @cached_property
+    def _unindexed_documents(self) -> dict[str, list[str]]:
+        """Return documents whose present text is in no build yet, by parse_key."""
+        ctx = self._ctx
+        builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+        keys = {build.generation.number: build.context.config_key for build in builds} or {
+            0: ctx.config_key
+        }
+        found: dict[str, list[str]] = {}
+        for build in builds:
+            record_missing(build.context, build.generation.number, build.context.config_key)
+        for number, config_key in keys.items():
+            ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
+            for batch in batched(ids, _BATCH):
+                for document in ctx.catalog.documents.find(ctx.ref.id, batch):
+                    found.setdefault(ctx.parse_key(document), []).append(document.document_id)
+        return found
+
+
+def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
+    return None if text is None else key_of("masked", key, parsed_digest(text))
+
+
+def _with_reindex_request(document: Document) -> Document:
+    """Return the document as it is after one more request to reindex it."""
+    return replace(document, reindex_requests=document.reindex_requests + 1)
+
+
+def read_rules_version() -> str:
     """Return the version of all rules that decide which text is masked."""
     return f"{rules_version()}, cells {masking.VERSION}, names {MASKING_VERSION}"
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
-    """Start to scan a tenant's stored data; None if the present rules were already applied.
-
-    Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        by: who or what scans.
-    """
-    version = present_rules()
+    """Start to scan a tenant's stored data; None if the present rules were already applied."""
+    version = read_rules_version()
     if ctx.scanned.get("version") == version:
         return None
     ctx.guard()
@@ -51,15 +377,12 @@ def scan(
     """Continue a scan where the last run stopped, and hide its findings from searches.
 
     Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        erasure: the scan.
-        scanner: uses the present rules.
         seconds: time after which the rest is left to the next run.
 
     Returns:
         The finished scan; None if data is left to be scanned.
     """
-    if erasure.rule != _rule(present_rules()):
+    if erasure.rule != _rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 

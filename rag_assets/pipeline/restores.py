@@ -42,15 +42,15 @@ class LostChange:
     remake: Remake | None = None
 
 
-def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> list[LostChange]:
+def describe_lost_changes(
+    catalog: Catalog, security: SecurityStanding, *, by: str
+) -> list[LostChange]:
     """Return the changes that a restored catalog lacks, oldest first.
 
     Of several changes of the same subject, only the last one is returned.
 
     Args:
-        catalog: the restored catalog.
         security: the changes that the catalog lacks.
-        by: who repeats the changes.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -71,7 +71,6 @@ def accept_restore(
     """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
 
     Args:
-        catalog, keeper: the installation's catalog and MarkKeeper.
         lost: the missing changes; those that can be repeated are repeated.
         security: the changes that the catalog lacks.
     """
@@ -100,12 +99,7 @@ def _single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
 
 
 class _Describer:
-    """Describes lost changes, and how they are repeated.
-
-    Args:
-        catalog: the restored catalog.
-        by: who repeats the changes.
-    """
+    """Describes lost changes, and how they are repeated."""
 
     def __init__(self, catalog: Catalog, by: str) -> None:
         self._catalog = catalog

@@ -1,18 +1,20 @@
-"""Retention: prune documents whose content was first embedded too long ago."""
+"""Retention: prune documents whose content was first embedded too long ago, and report on it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
+from rag_assets.pipeline.mark_keeper import refusal
+from rag_assets.storage.catalog.erasure.holds import Hold
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.retention import Cutoffs, DueDocuments
 from rag_assets.storage.catalog.journal.events import SEARCHES
@@ -20,6 +22,10 @@ from rag_assets.tenants.model import Tenant
 
 _UNSUSPICIOUS = 20
 """Up to this many documents of a source are pruned, whatever their share."""
+
+
+SOON: Final = timedelta(days=7)
+_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,6 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
     """Prune documents and search events that exceed their retention, from every store.
 
     Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        by: who or what prunes.
         confirm: whether a person has allowed pruning any share of a source's documents.
     """
     receipts = settle_open(ctx)
@@ -115,7 +119,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(receipts, doubt=now)
-    cutoffs = cutoffs_of(ctx.tenant, now)
+    cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport(receipts)
     is_wrong = ctx.catalog.clock.has_future_ages(ctx.ref.id, now)
@@ -139,7 +143,7 @@ def _prune_documents(
     ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
 ) -> PruningReport:
     """Prune documents that exceed their retention, measured at a trusted time."""
-    cutoffs = cutoffs_of(ctx.tenant, now)
+    cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
     if (refused := refusal(ctx)) is not None:
@@ -151,7 +155,7 @@ def _prune_documents(
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
-        ctx.ref, cutoffs, counts.keys(), rule=rule_of(ctx.tenant), by=by, at=now
+        ctx.ref, cutoffs, counts.keys(), rule=describe_rule(ctx.tenant), by=by, at=now
     )
     if erasure is None:
         return PruningReport(held=held)
@@ -161,7 +165,7 @@ def _prune_documents(
     return PruningReport((receipt,), held)
 
 
-def cutoffs_of(tenant: Tenant, now: datetime) -> Cutoffs | None:
+def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
     """Return the times before which a tenant's documents expire; None if it keeps all."""
     days = tenant.retention_days
     if days is None:
@@ -190,9 +194,79 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
     )
 
 
-def rule_of(tenant: Tenant) -> str:
+def describe_rule(tenant: Tenant) -> str:
     """Return the tenant's setting as shown in receipts."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
         return "retention_days: " + ", ".join(f"{name} {n}" for name, n in sorted(days.items()))
     return f"retention_days: {days}"
+
+
+@dataclass(frozen=True, slots=True)
+class DueNext:
+    """The aging documents of one source type.
+
+    Attributes:
+        next: when the oldest document is past its retention.
+        soon: number of documents due within the period SOON, including those due now.
+    """
+
+    source_type: str
+    next: datetime
+    soon: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReport:
+    """The due documents, holds and erasures of one tenant.
+
+    Attributes:
+        rule: the retention setting; None if everything is kept.
+        due: the aging documents, by source type.
+        holds: the holds, oldest first.
+        held_documents: how many documents the holds cover.
+        prunes_to_confirm: number of documents whose pruning a person has to confirm, by source.
+        receipts: the last receipts, newest first.
+        receipt_count: number of all receipts.
+        doubt: why no data is deleted because of its age, if the clock may be wrong.
+    """
+
+    rule: str | None
+    due: Sequence[DueNext]
+    holds: Sequence[Hold]
+    held_documents: int
+    prunes_to_confirm: Mapping[str, int]
+    receipts: Sequence[Receipt]
+    receipt_count: int
+    doubt: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is no setting, hold or receipt to report."""
+        return not (self.rule or self.holds or self.receipt_count)
+
+
+def report_retention(ctx: TenantContext) -> RetentionReport:
+    """Report on a tenant's retention; read-only."""
+    tenant_id, now = ctx.ref.id, ctx.clock.now()
+    cutoffs, ahead = compute_cutoffs(ctx.tenant, now), compute_cutoffs(ctx.tenant, now + SOON)
+    due: list[DueNext] = []
+    if cutoffs is not None and ahead is not None:
+        due = [
+            DueNext(aging.source_type, now + aging.left, aging.before)
+            for aging in ctx.catalog.retention.list_aging(tenant_id, cutoffs, ahead)
+        ]
+    receipts = ctx.catalog.receipts.all(tenant_id)
+    holds = ctx.catalog.holds.all(tenant_id)
+    syncs = ctx.catalog.syncs.all(tenant_id)
+    trusted = time_for_deletion(ctx.catalog, ctx.clock)
+    return RetentionReport(
+        rule=None if cutoffs is None else describe_rule(ctx.tenant),
+        due=due,
+        holds=holds,
+        held_documents=ctx.catalog.holds.document_count(tenant_id) if holds else 0,
+        prunes_to_confirm={name: s.held_prunes for name, s in syncs.items() if s.held_prunes},
+        receipts=receipts[: -_SHOWN - 1 : -1],
+        receipt_count=len(receipts),
+        doubt=trusted.line if isinstance(trusted, ClockDoubt) else None,
+    )

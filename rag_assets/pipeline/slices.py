@@ -1,20 +1,98 @@
-"""Slices: the bounded set of documents that one run processes."""
+"""Slices: the bounded set of documents that one run processes, and the limits of its stages.
+
+While a person has to act, or a spending cap is reached, parsing further slices is useless. So all
+waiting documents that lack a vector are quarantined at once. The following runs process only
+documents that need no embedding: renames, copies, and edits back to a known text.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TypeVar
 
+from rag_assets.common.batches import batched
 from rag_assets.common.environment import environment_key
+from rag_assets.common.errors import (
+    CapReached,
+    ProviderRefused,
+    ProviderUnavailable,
+    RagAssetsError,
+    WrongShape,
+)
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
+from rag_assets.pipeline.generations import ActiveBuild, active_builds, find_builds
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure
 from rag_assets.storage.catalog.documents.quarantine import FormerVersion
 from rag_assets.storage.catalog.documents.status import NEVER
+
+_T = TypeVar("_T")
+_FIRST_RETRY = timedelta(minutes=1)
+_LAST_RETRY = timedelta(hours=1)
+_LONGEST_WAIT = timedelta(days=1)
+_FOR_A_PERSON = (ProviderRefused, WrongShape)
+_BATCH = 2_000
+_FIRST_SECONDS = 2.0
+_EVERY_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentNote:
+    """A note on one document: why it failed, or which part of it was left out.
+
+    Attributes:
+        uri: the document's printable name.
+        text: one line without credentials and without text of the document.
+    """
+
+    document_id: str
+    uri: str
+    text: str
+
+
+def find_remedy(document: Document) -> str:
+    """Return the remedy for a quarantined document; empty for any other document."""
+    if document.status != "FAILED":
+        return ""
+    if document.retry_at == NEVER:
+        return (
+            "remove the cause that the reason states; the document is tried again by the next"
+            " `rag-assets sync`, and after `rag-assets up` with changed settings"
+        )
+    if document.retry_at is not None:
+        return f"retried automatically after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
+    if document.content_sha256 is None:
+        return "make the file readable, or raise max_bytes; every listing checks it again"
+    return (
+        "repair, replace or exclude the file, or change the tenant's settings; "
+        "the document is tried again as soon as the file or a setting changes"
+    )
+
+
+def prefetch_items(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield items while a thread makes the next one, so that two exist at a time.
+
+    If making an item fails, the error is raised when that item would be yielded. A consumer that
+    stops early waits for the item in progress; no further item is made.
+    """
+    iterator = iter(items)
+
+    def next_item() -> list[_T]:
+        return list(islice(iterator, 1))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as executor:
+        future = executor.submit(next_item)
+        while item := future.result():
+            future = executor.submit(next_item)
+            yield item[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +187,12 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     return _store_slice(builds.beside, behind, run_id, unlisted)
 
 
-def work_of(ctx: TenantContext, run_id: str) -> Work:
+def load_work(ctx: TenantContext, run_id: str) -> Work:
     """Return the slice of this run; plan it again if the run started at a later stage."""
     planned = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
-    build = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
+    build = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
     if build is not None and build.context.config_key == planned.config_key:
         return _work(build, planned)
     # The configuration changed during the run.
@@ -138,7 +216,9 @@ def pending_count(ctx: TenantContext) -> int:
     )
 
 
-def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
+def find_parsed_documents(
+    ctx: TenantContext, documents: Iterable[Document]
+) -> list[ParsedDocument]:
     """Return the documents that could be parsed, with the facts that the next stages need."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
@@ -158,7 +238,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Return why documents of the slice wait for a retry; None if no document does."""
     # A document that could not be read does not wait for the embedder.
-    ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
+    ids = [p.document.document_id for p in find_parsed_documents(ctx, work.documents)]
     if work.beside:
         return ctx.catalog.index.put_off_reason(ctx.ref.id, work.generation.number, ids)
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
@@ -176,8 +256,6 @@ def put_off(
     retried.
 
     Args:
-        work: the slice of the documents.
-        waits: the reasons.
         deferred: whether the documents did not fail, but wait for a batch at the provider.
     """
     ctx.guard()
@@ -237,3 +315,109 @@ def _work(build: ActiveBuild, planned: Slice) -> Work:
         if document.status != "DELETED" and document.access_scope != EXCLUDED
     )
     return Work(ctx, build.generation, planned.config_key, living, planned.unlisted, build.beside)
+
+
+def is_permanent(outage: RagAssetsError) -> bool:
+    """Return whether retrying is useless until a person acts or the spending cap is renewed."""
+    return isinstance(outage, (*_FOR_A_PERSON, CapReached))
+
+
+def retry_at(document: Document, outage: RagAssetsError) -> datetime:
+    """Return when a document is retried automatically.
+
+    A sync started by a person retries it at once.
+    """
+    now = datetime.now(UTC)
+    if isinstance(outage, _FOR_A_PERSON):
+        return NEVER
+    if isinstance(outage, CapReached):
+        return outage.until or NEVER
+    wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
+    if isinstance(outage, ProviderUnavailable) and outage.retry_after is not None:
+        # Bounded before the conversion, because a timedelta can overflow.
+        seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        wait = max(wait, timedelta(seconds=seconds))
+    return now + wait
+
+
+def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
+    """Quarantine all waiting documents that lack a vector, in this slice and later ones.
+
+    Returns:
+        The number of documents.
+    """
+    waiting = ctx.catalog.index.pending(
+        ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.beside
+    )
+    quarantined = 0
+    for document_ids in batched(waiting, _BATCH):
+        documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
+        complete = _complete(ctx, documents)
+        failures = [
+            Failure(
+                d.document_id,
+                d.document_key,
+                outage.advice,
+                failure_kind(outage),
+                retry_at(d, outage),
+            )
+            for d in documents
+            if d.document_id not in complete
+        ]
+        put_off(ctx, work, failures)
+        quarantined += len(failures)
+    return quarantined
+
+
+def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
+    """Return the documents with all chunks and vectors in the lake."""
+    parsed = find_parsed_documents(ctx, documents)
+    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    texts = {text for of_set in hashes.values() for text in of_set}
+    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    return {
+        item.document.document_id
+        for item in parsed
+        if item.chunk_set_key in hashes and without.isdisjoint(hashes[item.chunk_set_key])
+    }
+
+
+class Progress:
+    """Counts items of one stage and reports the count, total, rate and time left."""
+
+    def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
+        self._what = what
+        self._total = total
+        self._log = log
+        self._count = 0
+        self._started = time.monotonic()
+        self._next = self._started + _FIRST_SECONDS
+        self._reported: int | None = None
+
+    def advance(self, count: int) -> None:
+        """Count further finished items."""
+        self.at(self._count + count)
+
+    def at(self, count: int) -> None:
+        """Set the number of finished items."""
+        self._count = count
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _EVERY_SECONDS
+            self._report(now)
+
+    def done(self) -> None:
+        """End the stage; report once more if the last line is out of date."""
+        if self._reported is not None and self._reported != self._count:
+            self._report(time.monotonic())
+
+    def _report(self, now: float) -> None:
+        self._reported = self._count
+        self._log(self._line(now))
+
+    def _line(self, now: float) -> str:
+        seconds = max(now - self._started, 1e-6)
+        rate = self._count / seconds
+        left = (self._total - self._count) / rate if rate else 0.0
+        eta = f", about {left:.0f} s left" if self._count < self._total and rate else ""
+        return f"{self._what}: {self._count:,} of {self._total:,} ({rate:,.0f}/s{eta})"

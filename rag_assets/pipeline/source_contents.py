@@ -1,4 +1,4 @@
-"""Read all documents of the sources again, to find content changes that listings cannot see.
+"""Compare contents with the catalog: files of the sources, pushed records and uploads.
 
 A listing considers a file unchanged while its size, times and inode are the same. That is nearly
 always right, except after a disk failure, a restored backup or a change of the clock. So all
@@ -7,21 +7,26 @@ contents are hashed again over a cycle of several days, one share each day.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.diff import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
-from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.shares import BYTES_A_SECOND, Pace, Share
+from rag_assets.pipeline.context import BYTES_A_SECOND, Pace, Share, TenantContext
 from rag_assets.pipeline.source_listing import (
     ListingDigest,
     digest_without_listing,
     open_sources,
     settings_key,
 )
+from rag_assets.pipeline.uploads import compare_blobs
 from rag_assets.storage.catalog.documents.model import CatalogDocument
+
+_UNSWEPT = timedelta(days=8)
+"""An unreferenced file of this age should have been deleted by the weekly compaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,6 @@ def compare_contents(
     Documents whose listing facts differ from the catalog are left out: the next listing finds them.
 
     Args:
-        ctx: the tenant's context; only read.
-        share: the documents to read.
         bytes_a_second: limit of the reading rate.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
@@ -103,7 +106,6 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
     """Make the next listing read documents even if they look unchanged.
 
     Args:
-        ctx: the tenant's context, for writing.
         document_ids: ids of the documents; all documents by default.
     """
     ctx.guard()
@@ -112,12 +114,7 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 
 
 class _Comparison:
-    """Compares one listing with the catalog's rows of a source, as a stream.
-
-    Args:
-        rows: the source's documents in the catalog, by id.
-        share: the documents to read.
-    """
+    """Compares one listing with the catalog's rows of a source, as a stream."""
 
     def __init__(self, rows: Mapping[str, CatalogDocument], share: Share) -> None:
         self._rows = rows
@@ -171,3 +168,86 @@ def _limit_rate(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[Lis
     for document in documents:
         yield document
         pace.took(document.size)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDrift:
+    """The difference between one store and the catalog.
+
+    Attributes:
+        store, one: name of the store, and the word for a single item in it.
+        remedy: how to resolve a difference.
+        compared: how many contents were compared.
+        missing, altered: ids of documents with missing or altered stored content.
+        nobodys: names of stored items that belong to no document and to no source.
+    """
+
+    store: str
+    one: str
+    remedy: str
+    compared: int = 0
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    nobodys: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Return whether the store equals the catalog."""
+        return not (self.missing or self.altered or self.nobodys)
+
+
+def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
+    """Compare each store with the catalog; read-only.
+
+    Args:
+        share: the documents whose contents are compared; missing contents are always found.
+    """
+    return [compare(ctx, share) for compare in STORES]
+
+
+def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
+    """Compare the tenant's pushed records with its documents."""
+    named = [
+        config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).of_records
+    ]
+    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
+    return StoredDrift(
+        store="records",
+        one="record",
+        remedy="push missing and altered records again; to delete records that belong to no source,"
+        " configure their source again and delete them there",
+        compared=found.compared,
+        missing=found.missing,
+        altered=found.altered,
+        nobodys=found.nobodys,
+    )
+
+
+def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
+    """Compare the tenant's uploaded files with its uploads."""
+    found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
+    differences = compare_blobs(
+        ctx.catalog,
+        ctx.blobs,
+        ctx.ref,
+        is_read=share.__contains__,
+        older_than=ctx.clock.now() - _UNSWEPT,
+        bytes_a_second=BYTES_A_SECOND,
+    )
+    for one in differences:
+        found[one.fault].update(one.document_ids or (one.sha256,))
+    return StoredDrift(
+        store="files",
+        one="uploaded file",
+        remedy="upload missing and altered files again; `rag-assets uploads list TENANT` lists"
+        " them",
+        missing=tuple(sorted(found["missing"])),
+        altered=tuple(sorted(found["altered"])),
+        nobodys=tuple(sorted(found["nobody's"])),
+    )
+
+
+Comparison: TypeAlias = Callable[[TenantContext, Share], StoredDrift]
+
+STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
+"""One comparison for each store that holds the only copy of its contents."""

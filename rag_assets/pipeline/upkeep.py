@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.blobs import sweep_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.live_keys import needed_keys
-from rag_assets.pipeline.publication import drop_generation
+from rag_assets.pipeline.generations import drop_generation
+from rag_assets.pipeline.mark_keeper import may_delete, refusal
 from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.removal import delete_strays
+from rag_assets.pipeline.uploads import sweep_blobs
+from rag_assets.pipeline.versions import needed_keys
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
@@ -91,7 +91,7 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
     if (refused := refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact(ctx)
-    lines = compaction_lines(compacted)
+    lines = describe_compactions(compacted)
     if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
         lines = [*lines, f"{swept} unneeded uploaded files deleted"]
     dead = sum(result.dead for result in compacted.values())
@@ -105,10 +105,6 @@ def delete_leftovers(
     """Delete leftovers of removed tenants, and expunge deleted entries from the index.
 
     Such leftovers come from writers that finished after the removal.
-
-    Args:
-        catalog, lake, store, blobs: the installation's catalog and stores.
-        log: called with a line about each index.
 
     Returns:
         The number of deleted entries and folders of removed tenants.
@@ -155,7 +151,7 @@ def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
     return ctx.lake.compact_due()
 
 
-def compaction_lines(compacted: Mapping[str, Compaction]) -> list[str]:
+def describe_compactions(compacted: Mapping[str, Compaction]) -> list[str]:
     """Return the result of compaction for each table, with the rows it deleted, for logs."""
     return [
         f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"

@@ -1,16 +1,22 @@
-"""Uploaded files on their way into a tenant's sources, and out of the blob store.
+"""Uploaded files: on their way into a tenant's sources, and out of the blob store.
 
-No function here needs the tenant's lock: short transactions of the catalog decide which blobs
-uploads need (see BlobNeeds).
+No function that adds or removes an upload needs the tenant's lock: short transactions of the
+catalog decide which blobs uploads need (see BlobNeeds). Blobs are compared with the catalog to find
+missing, altered and unreferenced ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from rag_assets.common.batches import batched
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
+    BlobAltered,
+    BlobMissing,
     DocumentEmpty,
     DocumentRejected,
     DocumentVanished,
@@ -26,17 +32,150 @@ from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.context import Pace
+from rag_assets.pipeline.mark_keeper import lacks_changes_in
+from rag_assets.storage.blobs.store import BlobStore, ReceivedFile, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.uploads.model import NewUpload, UploadResult
+from rag_assets.storage.catalog.uploads.model import NeededBlob, NewUpload, UploadResult
 from rag_assets.storage.catalog.uploads.table import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 
-_MARK_BYTES = 16
-
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
+
+GRACE = timedelta(days=1)
+"""Age at which unreferenced blobs and staged files are deleted."""
+
+_BATCH = 500
+_MARK_BYTES = 16
+
+BlobFault: TypeAlias = Literal["missing", "altered", "nobody's"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlobDifference:
+    """A difference between the blob store and the catalog.
+
+    Attributes:
+        sha256: the blob's hash, from its file name or from an upload.
+        size: size in bytes, as stored; if the blob is missing, as recorded by the upload.
+        document_ids: the uploads that need the blob; empty for an unreferenced blob.
+    """
+
+    fault: BlobFault
+    sha256: str
+    size: int
+    document_ids: tuple[str, ...] = ()
+
+
+def compare_blobs(
+    catalog: Catalog,
+    blobs: BlobStore,
+    ref: TenantRef,
+    *,
+    is_read: Callable[[str], bool],
+    older_than: datetime,
+    bytes_a_second: float,
+) -> Iterator[BlobDifference]:
+    """Compare a tenant's blobs with the uploads that need them; read-only.
+
+    Differences are yielded as they are found. Blobs that change during the comparison are not
+    reported.
+
+    Args:
+        is_read: decides by document id whether the blob's content is read and hashed.
+        older_than: unreferenced blobs are reported only if they were modified before this time.
+        bytes_a_second: limit of the reading rate.
+    """
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    # List the store first: every blob that is stored after this is in the catalog as well.
+    present = {blob.sha256: blob for blob in of_tenant.all()}
+    pace = Pace(bytes_a_second)
+    # Read all rows at once: reading the files takes longer than a transaction may last.
+    for needed in list(catalog.blob_needs.all(ref.id)):
+        blob = present.pop(needed.sha256, None)
+        fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
+        if fault is None:
+            continue
+        with catalog.blob_needs.lock_unneeded(ref, [needed.sha256]) as unneeded:
+            is_needed = not unneeded
+        if is_needed:
+            size = needed.size if blob is None else blob.size
+            yield BlobDifference(fault, needed.sha256, size, needed.document_ids)
+    for blob in present.values():
+        if blob.modified_at < older_than:
+            yield BlobDifference("nobody's", blob.sha256, blob.size)
+
+
+def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock) -> int:
+    """Delete a tenant's old unreferenced blobs and staged files; return the number of blobs.
+
+    Both are deleted when they are a day old. No blob is deleted while the catalog may have been
+    restored from an older dump, because it may lack references to blobs that are needed. No file is
+    deleted while the clock is not trusted.
+    """
+    now = time_for_deletion(catalog, clock)
+    if isinstance(now, ClockDoubt):
+        return 0
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    before = now - GRACE
+    of_tenant.discard_staged(before)
+    needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
+    old = (
+        blob.sha256
+        for blob in of_tenant.all()
+        if blob.sha256 not in needed and blob.modified_at < before
+    )
+    return drop_blobs(catalog, blobs, ref, old)
+
+
+def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
+    """Delete those of the given blobs that a tenant no longer needs; return how many.
+
+    No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
+    After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.
+    """
+    if lacks_changes_in(blobs.notes, catalog, ref):
+        return 0
+    of_tenant = blobs.tenant(ref.id, ref.incarnation)
+    deleted = 0
+    for batch in batched(hashes, _BATCH):
+        with catalog.blob_needs.lock_unneeded(ref, batch) as unneeded:
+            deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
+    return deleted
+
+
+def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
+    """Return the hashes of a tenant's unreferenced blobs, whatever their age."""
+    present = [blob.sha256 for blob in blobs.tenant(ref.id, ref.incarnation).all()]
+    needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
+    return [sha256 for sha256 in present if sha256 not in needed]
+
+
+def _fault(
+    blobs: TenantBlobs,
+    needed: NeededBlob,
+    pace: Pace,
+    *,
+    lost: bool,
+    is_read: Callable[[str], bool],
+) -> BlobFault | None:
+    if lost:
+        # The blob may have been stored after the store was listed.
+        return None if blobs.exists(needed.sha256) else "missing"
+    if not any(is_read(id_) for id_ in needed.document_ids):
+        return None
+    try:
+        for piece in blobs.stream(needed.sha256):
+            pace.took(len(piece))
+    except BlobMissing:
+        return "missing"
+    except BlobAltered:
+        return "altered"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +211,7 @@ class UploadedFiles:
 
 
 class Uploads:
-    """Accepts uploaded files, and removes them.
-
-    Args:
-        catalog, blobs: the installation's catalog and blob store.
-        masker: masks credentials in names; called when there is a name.
-    """
+    """Accepts uploaded files, and removes them."""
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Callable[[], Masker]) -> None:
         self._catalog = catalog
@@ -114,10 +248,7 @@ class Uploads:
         """Identify a completely received file, and stage it durably.
 
         Args:
-            source: the source that the file belongs to.
-            received: the file's content.
             file_name: the name given with the file.
-            by: name of the caller.
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
@@ -154,8 +285,6 @@ class Uploads:
         """Store a file that was examined; the next sync indexes it.
 
         Args:
-            new: the result of examine().
-            received: the file's content.
             replaces: id of the upload that the file replaces.
 
         Raises:
@@ -181,7 +310,6 @@ class Uploads:
         """Store the content of a pushed record that is a file; the next sync indexes it.
 
         Args:
-            ref, new, received: see store().
             document_id, path: the record's document id, and its path in the source.
 
         Returns:

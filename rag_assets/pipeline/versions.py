@@ -1,25 +1,40 @@
-"""The versions of documents that a slice can publish, and the entries they consist of."""
+"""The versions of documents that a slice can publish, and the entries they consist of.
+
+If the new content of a document fails, its former version keeps answering in the serving build. A
+new build takes over that version, made again from the text in the lake. Otherwise a change of model
+would remove from the answers a document whose replacement had failed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.fact_stores import FactStore, kinds_of_documents, stores_of
-from rag_assets.pipeline.former_versions import documents_of
-from rag_assets.pipeline.slices import ParsedDocument, Work
+from rag_assets.pipeline.fact_stores import (
+    FactStore,
+    find_kinds,
+    list_fact_stores,
+    texts_of_follow_up,
+)
+from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.slices import ParsedDocument, Work, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.versions import IndexedVersion
 from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
-from rag_assets.storage.lake.model import ChunkSetHead
+from rag_assets.storage.lake.model import ChunkSetHead, LiveKeys
 from rag_assets.tenants.model import Tenant
 
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
+
+
+_BATCH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +86,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """Return the slice's documents with a vector for every chunk, each in one version."""
     parsed = documents_of(ctx, work)
     ids = [item.document.document_id for item in parsed]
-    kinds = kinds_of_documents(ctx, ids)
+    kinds = find_kinds(ctx, ids)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
@@ -86,14 +101,14 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     return [*reversed(complete.values())]
 
 
-def entries_of(
+def build_entries(
     ctx: TenantContext, generation: Generation, versions: Sequence[Version]
 ) -> list[Entry]:
     """Return all entries of these versions, read from the lake."""
     sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
     texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
     vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
-    owner, stores = ctx.owner(generation), stores_of(ctx.tenant)
+    owner, stores = ctx.owner(generation), list_fact_stores(ctx.tenant)
     entries = []
     for version in versions:
         document = _entry_document(version)
@@ -209,3 +224,109 @@ def _printable_path(document: Document) -> str:
 def _file_name(document: Document) -> str:
     name = path_of(document.uri).rpartition("/")[2]
     return name if name.isprintable() else document.uri.rpartition("/")[2]
+
+
+def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+    """Return the slice's documents that could be parsed, then former versions of the others."""
+    return find_parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
+
+
+def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str) -> None:
+    """Record that the slice's build cannot hold a former version."""
+    ctx.guard()
+    ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
+
+
+def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+    if work.generation.state == "SERVING" or not work.documents:
+        return []
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is None:
+        return []
+    by_id = {document.document_id: document for document in work.documents}
+    number = work.generation.number
+    former = ctx.catalog.former_versions.find(ctx.ref.id, serving.number, number, list(by_id))
+    heads = ctx.lake.parsed_heads({version.parse_key for version in former})
+    found = []
+    for version in former:
+        head = heads.get(version.parse_key)
+        if head is None:
+            give_up(ctx, work, version.document_id, version.document_key)
+            continue
+        document = by_id[version.document_id]
+        key = ctx.chunk_set_key(document, head.digest, head.media_type)
+        found.append(
+            ParsedDocument(document, head.title, head.media_type, version.parse_key, key, version)
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NeededKeys:
+    """The keys that the lake must keep.
+
+    Attributes:
+        known: keys of every version in a live build, as `document_index` records them. Also keys of
+            documents whose present content is missing from a build that syncs bring up to date:
+            their rows are used when the documents are retried.
+        complete: whether `known` contains all needed keys. If a version was indexed before keys
+            were recorded, its keys are unknown once its document has changed.
+    """
+
+    known: LiveKeys
+    complete: bool
+
+    @property
+    def kept(self) -> LiveKeys:
+        """Return the keys to keep.
+
+        While the keys of any version are unknown, all rows are kept, except the vectors of unused
+        embedders.
+        """
+        return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
+
+
+def needed_keys(ctx: TenantContext) -> NeededKeys:
+    """Return the keys that the lake must keep; all other rows may be deleted."""
+    generations = ctx.catalog.generations.live(ctx.ref.id)
+    embedders = {ctx.embedder.embedder_id, *(one.embedder_id for one in generations)}
+    contexts = {
+        number: build.context for number, build in find_builds(ctx, generations).items()
+    } or {0: ctx}
+    for number, build in contexts.items():
+        record_missing(build, number, build.config_key)
+    recorded = ctx.catalog.lake_keys.read_all(ctx.ref.id)
+    parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
+    for number, build in contexts.items():
+        behind = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, build.config_key)
+        for batch in batched(behind, _BATCH):
+            documents = ctx.catalog.documents.find(ctx.ref.id, batch)
+            parsed.update(build.parse_key(document) for document in documents)
+            chunk_sets.update(
+                item.chunk_set_key for item in find_parsed_documents(build, documents)
+            )
+    hashes = ctx.lake.chunk_hashes(chunk_sets)
+    known = LiveKeys(
+        parsed=parsed,
+        chunk_sets=chunk_sets,
+        texts={text for of_document in hashes.values() for text in of_document}
+        | texts_of_follow_up(ctx),
+        embedders=embedders,
+    )
+    return NeededKeys(known, complete=not recorded.unknown)
+
+
+def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
+    """Record the keys of those versions that were indexed before keys were recorded."""
+    for batch in batched(
+        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
+    ):
+        parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
+        ctx.guard()
+        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_keys_to_record(ctx, parsed)))
+
+
+def _keys_to_record(ctx: TenantContext, parsed: Sequence[ParsedDocument]) -> Iterator[RecordedKeys]:
+    for item in parsed:
+        document = item.document
+        yield RecordedKeys(document.document_id, ctx.parse_key(document), item.chunk_set_key)

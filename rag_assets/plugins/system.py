@@ -124,7 +124,7 @@ class System:
         migrations: create and upgrade these tables.
         service_rights: by table, the rights of the service's role, if requests must not add, change
             and delete rows (storage/catalog/installation/roles.py).
-        follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
+        follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/fact_stores.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
             `StagedRows` (storage/catalog/erasure/retention.py).
         texts: columns of these tables with texts of people or sources, as "table.column": new rules

@@ -12,7 +12,7 @@ from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.ingest.sources.record_bodies import PageBlocks
-from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.records.drafts import (
     ANY_VERSION,
     BlockChange,

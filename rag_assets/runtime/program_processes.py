@@ -28,6 +28,10 @@ from rag_assets.forkserver.protocol import SOCKET, connect, import_environment
 from rag_assets.runtime.net import LOOPBACK, get_json, listening_socket
 from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
 from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
+from rag_assets.common.settings import Settings
+from rag_assets.dagster_tables import LATEST_TICK
+from rag_assets.runtime.program_processes import fingerprint_program
+from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
 
 _PACKAGE: Final = "rag_assets"
 _LOCK: Final = Path("requirements", "lock.txt")
@@ -86,10 +90,6 @@ _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)
 """Sensors tick every few seconds; launching many runs at once delays them by a minute or two."""
 _TICK_TOLERANCE = timedelta(minutes=1)
-_LAST_TICK = (
-    f"SELECT timestamp FROM {DAGSTER_SCHEMA}.job_ticks WHERE type = 'SENSOR'"  # noqa: S608 - ours
-    " ORDER BY id DESC LIMIT 1"
-)
 # The daemon's log line after it has read the instance, before its loops start.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
 # Warnings at every start about beta features that the project uses deliberately.
@@ -183,7 +183,7 @@ class DagsterProcesses:
 
         try:
             with psycopg.connect(plain_url(database_url), connect_timeout=2) as connection:
-                row = connection.execute(_LAST_TICK).fetchone()
+                row = connection.execute(LATEST_TICK).fetchone()
         except psycopg.Error:
             return None
         return row[0].replace(tzinfo=UTC) if row else default

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
+from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.runtime.elasticsearch_access import external_connection
 from rag_assets.runtime.net import accepts_connections, mask_url
@@ -29,7 +30,6 @@ from rag_assets.runtime.program_processes import (
 from rag_assets.runtime.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.installation.roles import Role
 from rag_assets.storage.catalog.installation.run_storage import (
-    DAGSTER_SCHEMA,
     FormerTables,
     find_former_tables,
     prepare_run_storage,

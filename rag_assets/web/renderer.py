@@ -12,6 +12,7 @@ from rag_assets.common.failure_kinds import empty_note
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.quarantine import remedy_of
+from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
 
@@ -66,6 +67,6 @@ def _note(document: Document) -> str:
 @cache
 def _own() -> Environment:
     own = environment(PackageLoader("rag_assets.web"))
-    own.filters |= {"format": format_name, "remedy": remedy_of, "note": _note}
+    own.filters |= {"format": format_name, "remedy": find_remedy, "note": _note}
     own.globals["never"] = NEVER
     return own

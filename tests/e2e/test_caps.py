@@ -10,12 +10,18 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from rag_assets.cli.runs import Runner, RunResult
 
 from rag_assets import definitions
 from rag_assets.cli.runs import Runner, RunResult
 from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
-from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.stores import (
+    ElasticsearchResource,
+    EmbedderResource,
+    LakeResource,
+    PostgresResource,
+)
 from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.accounts.usage import Usage, today
 from tests.installation import Installation

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -171,6 +172,46 @@ def test_materializing_a_partition_in_the_ui_does_what_sync_does(daemon: Daemon)
         if entry["label"] == "upserted"
     ]
     assert sum(upserted) == 1, "indexed once, whoever launched it"
+
+
+def test_a_backfill_over_all_tenants_completes_beside_a_disabled_one(daemon: Daemon) -> None:
+    folders = {name: daemon.installation.add_tenant(name, **FAST) for name in ("awake", "asleep")}
+    for name, folder in folders.items():
+        (folder / "page.md").write_text(f"# Page\n\nFilled for {name}.\n")
+        daemon.searchable(name, f"Filled for {name}")
+    assert daemon.installation.cli("tenants", "disable", "asleep").code == 0
+    for name in folders:
+        daemon.idle(name)
+    (folders["awake"] / "page.md").write_text("# Page\n\nFilled again.\n")
+    launched = daemon.graphql(
+        """mutation($params: LaunchBackfillParams!) {
+             launchPartitionBackfill(backfillParams: $params) {
+               __typename ... on LaunchBackfillSuccess { backfillId } } }""",
+        {
+            "params": {
+                "partitionNames": list(folders),
+                "assetSelection": [{"path": [asset]} for asset in ASSETS],
+            }
+        },
+    )["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+
+    def backfill() -> Any:
+        return daemon.instance.get_backfill(launched["backfillId"])
+
+    wait_for(lambda: backfill().status.name.startswith("COMPLETED"), PATIENCE, "the backfill ended")
+    of_backfill = dg.RunsFilter(tags={"dagster/backfill": launched["backfillId"]})
+    runs = daemon.instance.get_runs(filters=of_backfill)
+    assert {run.tags["dagster/partition"]: run.status for run in runs} == dict.fromkeys(
+        folders, SUCCESS
+    )
+    assert backfill().status.name == "COMPLETED_SUCCESS"
+    newest = daemon.instance.fetch_materializations(
+        dg.AssetRecordsFilter(dg.AssetKey("search_index"), asset_partitions=["asleep"]), limit=1
+    ).records[0]
+    assert newest.asset_materialization is not None
+    assert newest.asset_materialization.metadata["skipped"].value == "disabled"
+    assert daemon.finds("awake", "Filled again")
 
 
 def test_drift_is_found_and_repaired(daemon: Daemon, trouble: dict[str, Path]) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from rag_assets.cli import session as sessions
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.publication import alias_is_right
+from rag_assets.pipeline.generations import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import fail_abandoned_runs

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rag_assets.cli.sync import sync
 
 from rag_assets import definitions
 from rag_assets.billing.embedders import Embedders
@@ -21,8 +22,8 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.stores import EmbedderResource
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from tests.e2e.killing import ForkServer, Outcome, fork_server

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import update
 
 from rag_assets.declarations import PLAIN
-from rag_assets.pipeline.batch_states import poll
+from rag_assets.pipeline.batches import poll
 from rag_assets.sensors.batches import embedding_batches_sensor
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.storage.catalog.accounts.tables import embedding_batches

@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.judging import Finding
+from rag_assets.pipeline.generations import Finding
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -172,7 +172,7 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
     assert driver.sync(tenant)["embedded"] == 0
     server.finish()
     catalog = driver.session.catalog
-    from rag_assets.pipeline.batch_states import poll
+    from rag_assets.pipeline.batches import poll
 
     poll(catalog, driver.session.embedders, catalog.batches.list_open(tenant))
     assert driver.sync(tenant)["embedded"] == 0

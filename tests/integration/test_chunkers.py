@@ -12,7 +12,7 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.pipeline import recipes
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.preview import preview
-from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.pipeline.upkeep import compact
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -26,7 +26,7 @@ def rules(max_characters: int) -> list[dict[str, Any]]:
 
 
 def chunks_by_uri(ctx: TenantContext) -> dict[str, tuple[Chunk, ...]]:
-    documents = parsed_documents(ctx, ctx.catalog.documents.all(ctx.ref.id))
+    documents = find_parsed_documents(ctx, ctx.catalog.documents.all(ctx.ref.id))
     sets = ctx.lake.chunk_sets({item.chunk_set_key for item in documents})
     return {item.document.uri: sets[item.chunk_set_key].chunks for item in documents}
 

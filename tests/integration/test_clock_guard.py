@@ -18,10 +18,10 @@ from sqlalchemy import select, text, update
 from rag_assets.common.clock import BootTime, Clock, read_boot_time
 from rag_assets.common.errors import ClockDoubted
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.pipeline.blobs import sweep_blobs
 from rag_assets.pipeline.clock_guard import accept_time
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.upkeep import compact, drop_old_generations
+from rag_assets.pipeline.uploads import sweep_blobs
 from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.accounts.tables import panel_sessions
 from rag_assets.storage.catalog.catalog import Catalog

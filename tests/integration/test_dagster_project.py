@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+from rag_assets.cli.runs import STAGES
 
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import SKIPPED_DISABLED
 from rag_assets.testing import KnowledgeBase
 
 
@@ -77,3 +81,41 @@ def test_a_job_of_one_tenant_refuses_another(knowledge_base: KnowledgeBase, tmp_
     kept = knowledge_base.instance.get_run_by_id(done.run_id)
     assert kept is not None
     assert "rag_assets/job" not in kept.tags, "a run of the team's asset as well"
+
+
+def test_runs_of_a_disabled_tenant_succeed_without_work(
+    knowledge_base: KnowledgeBase, tmp_path: Path
+) -> None:
+    for tenant in ("eu", "us"):
+        knowledge_base.add_tenant(tenant, tmp_path / tenant)
+        (tmp_path / tenant / "page.md").write_text("# Page\n\nA page.\n")
+    carried = InstallationResource.from_installation(knowledge_base.installation)
+    catalog = PostgresResource(installation=carried).catalog()
+    catalog.tenants.set_state("us", "DISABLED")
+    repository = knowledge_base.build_defs(name="kb").get_repository_def()
+
+    def run(job: str, tenant: str) -> dg.ExecuteInProcessResult:
+        return repository.get_job(job).execute_in_process(
+            partition_key=tenant, instance=knowledge_base.instance, raise_on_error=False
+        )
+
+    done = run("kb_sync_tenant", "eu")
+    assert done.success
+    [index] = done.asset_materializations_for_node("search_index")
+    assert index.metadata["published documents"].value == 1
+
+    skipped = run("kb_sync_tenant", "us")
+    assert skipped.success
+    for stage in STAGES:
+        [event] = skipped.asset_materializations_for_node(stage)
+        assert {name: value.value for name, value in event.metadata.items()} == SKIPPED_DISABLED
+    checks = skipped.get_asset_check_evaluations()
+    assert {check.description for check in checks} == {"skipped: the tenant is disabled"}
+    assert all(check.passed for check in checks)
+    assert catalog.documents.counts("us") == {}
+    assert catalog.syncs.find_slice("us", skipped.run_id) is None
+
+    assert run("kb_check_tenant", "us").success
+    assert run("kb_repair_index", "us").success
+    ordered = run("kb_publish_generation", "us")
+    assert not ordered.success, "the person who ordered it learns that nothing was published"

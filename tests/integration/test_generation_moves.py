@@ -11,6 +11,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from anyio import to_thread
+from rag_assets.search import Retriever
+from rag_assets.search.model import SearchRequest
 from sqlalchemy import update
 
 from rag_assets.assets.generations import generations_report
@@ -18,8 +20,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
-from rag_assets.pipeline.generations import active_builds
-from rag_assets.pipeline.publication import drop_generation
+from rag_assets.pipeline.generations import active_builds, drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.search import Retriever
 from rag_assets.search.model import SearchRequest

@@ -12,9 +12,9 @@ from elasticsearch import Elasticsearch
 
 from rag_assets.common.clock import Clock
 from rag_assets.pipeline import recipes
-from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.mark_keeper import accept_catalog
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
 from rag_assets.storage.index.elasticsearch import mapping

@@ -29,7 +29,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     UnknownProject,
 )
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.catalog import Catalog

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.common.errors import WrongShape
 from rag_assets.models.embedding.protocol import PROBE_TEXT
-from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.documents.status import NEVER
 from tests.e5_server import e5_server
@@ -247,7 +247,7 @@ def test_one_text_that_a_server_fails_for_fails_its_document_alone(
     bad = documents.pop("files/bad.md")
     assert {document.status for document in documents.values()} == {"READY"}
     assert (bad.status, bad.error_kind, bad.retry_at) == ("FAILED", "text-rejected", None)
-    [parsed] = parsed_documents(ctx, [bad])
+    [parsed] = find_parsed_documents(ctx, [bad])
     chunks = ctx.lake.chunk_sets({parsed.chunk_set_key})[parsed.chunk_set_key].chunks
     [place] = [number for number, chunk in enumerate(chunks, start=1) if is_bad(chunk.text)]
     assert (bad.error_message or "").startswith(f"chunk {place} of {len(chunks)}: ")

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from rag_assets.common.errors import OnHold, UnknownDocument
 from rag_assets.pipeline.erasure import purge, settle_open
-from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.pipeline.versions import needed_keys
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.lake.model import DeadKeys
 from tests.driving import Driver, tenant_named_after

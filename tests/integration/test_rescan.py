@@ -14,7 +14,7 @@ from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
-from rag_assets.pipeline.rescan import present_rules
+from rag_assets.pipeline.rescan import read_rules_version
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets import scanner as scanners
 from rag_assets.storage.catalog.erasure.receipts import Receipt
@@ -100,7 +100,7 @@ def test_what_new_rules_find_is_masked_in_every_store_and_no_clean_document_is_t
     receipt = rescanned(tenant)
     assert receipt is not None
     assert (receipt.kind, receipt.by) == ("secrets", "a test")
-    assert present_rules() in receipt.rule
+    assert read_rules_version() in receipt.rule
     assert receipt.counts["rules"]["later-rule"] >= 3
     assert receipt.counts["texts"]["texts masked"] >= 1
     assert receipt.counts["index"]["entries"] >= 4

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
@@ -26,9 +27,8 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.session import Session
 from rag_assets.common.errors import CatalogSetBack, RestorePending
 from rag_assets.definitions import build_defs
-from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.erasure import purge
-from rag_assets.pipeline.mark_keeper import KeptMark
+from rag_assets.pipeline.mark_keeper import KeptMark, refusal
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs

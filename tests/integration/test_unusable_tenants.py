@@ -15,8 +15,7 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.models.providers import local as local_provider
 from rag_assets.pipeline.languages import sample_languages
-from rag_assets.pipeline.projects import Projects
-from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.pipeline.tenancy import Projects, reconcile_tenants
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.driving import Driver

@@ -24,7 +24,6 @@ from rag_assets.common.errors import (
     UploadRefused,
     UploadUnreadable,
 )
-from rag_assets.pipeline.blobs import BlobDifference, compare_blobs, sweep_blobs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import purge
 from rag_assets.pipeline.listing import list_documents
@@ -33,7 +32,13 @@ from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.upkeep import compact
-from rag_assets.pipeline.uploads import Uploads, uploads_source
+from rag_assets.pipeline.uploads import (
+    BlobDifference,
+    Uploads,
+    compare_blobs,
+    sweep_blobs,
+    uploads_source,
+)
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.uploads.model import Upload, UploadResult
 from tests.driving import Driver, drain, tenant_named_after

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets import dagster_compat
+from rag_assets import dagster_compat, dagster_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIVATE = re.compile(r"^\s*(?:from|import) dagster(?:_\w+)?\._", re.MULTILINE)
@@ -42,3 +42,33 @@ def test_each_name_is_used(name: str) -> None:
         if path.name != "dagster_compat.py" and "dagster_compat" in path.read_text(encoding="utf-8")
     )
     assert re.search(rf"\b{name}\b", text)
+
+
+def test_tables_of_dagster_have_the_named_columns() -> None:
+    from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
+    from dagster._core.storage.runs.schema import RunStorageSqlMetadata
+    from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
+
+    tables = {
+        table.name: table
+        for metadata in (
+            SqlEventLogStorageMetadata,
+            RunStorageSqlMetadata,
+            ScheduleStorageSqlMetadata,
+        )
+        for table in metadata.sorted_tables
+    }
+    assert {*tables, "alembic_version"} == {*dagster_tables.TABLES}
+    for name, column in dagster_tables.texts_of_tenant(dagster_tables.EVENTS_OF_TENANT):
+        assert column in tables[name.partition(".")[2]].c
+    columns = {
+        "event_logs": {"event", "partition", "run_id"},
+        "asset_check_executions": {"partition"},
+        "asset_keys": {"last_run_id"},
+        "run_tags": {"run_id", "key", "value"},
+        "runs": {"run_id", "run_body"},
+        "instigators": {"instigator_body"},
+        "job_ticks": {"id", "timestamp", "type"},
+    }
+    for name, expected in columns.items():
+        assert expected <= {*tables[name].c.keys()}

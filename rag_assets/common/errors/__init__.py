@@ -13,6 +13,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
     │   ├── PlaceChanged          a store's address differs from the record
+    │   ├── TenantDisabled        no run works on the tenant
     │   ├── UnknownTenant
     │   ├── UnknownSource
     │   ├── UnknownGeneration
@@ -101,6 +102,7 @@ from rag_assets.common.errors.configuration import (
     NoReranker,
     NoUploadsSource,
     PlaceChanged,
+    TenantDisabled,
     UnknownGeneration,
     UnknownProfile,
     UnknownProject,
@@ -258,6 +260,7 @@ __all__ = [
     "ServiceUnavailable",
     "SessionsNotKept",
     "TenantBusy",
+    "TenantDisabled",
     "TenantGone",
     "TenantLocked",
     "TransientFailure",

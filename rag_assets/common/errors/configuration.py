@@ -13,6 +13,20 @@ class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""
 
 
+class TenantDisabled(ConfigurationError):
+    """The tenant is disabled, so no run works on it.
+
+    Args:
+        tenant_id: the tenant.
+    """
+
+    def __init__(self, tenant_id: str) -> None:
+        super().__init__(
+            f"tenant {tenant_id!r} is disabled, so it is not indexed",
+            hint=f"enable the tenant with `rag-assets tenants enable {tenant_id}`",
+        )
+
+
 class ForeignInstallation(ConfigurationError):
     """A catalog, a folder, an index or a process belongs to another installation, or is a copy."""
 

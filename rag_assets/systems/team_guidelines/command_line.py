@@ -28,7 +28,7 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.ingest.sources.uploads import UploadsConfig
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
 from rag_assets.privacy.masker import masker_of
 from rag_assets.search import AsyncRetriever

@@ -14,7 +14,7 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import InvalidRequest, UnknownProject
 from rag_assets.models.factory import embedder_id_of, price_of
 from rag_assets.models.prices import Price
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

@@ -8,7 +8,7 @@ from typing import Any
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoVectorBackend, VectorsUnavailable
 from rag_assets.pipeline.context import VECTORS_PAUSE, TenantContext
-from rag_assets.pipeline.vectors_beside import drop_vectors, fill_vectors
+from rag_assets.pipeline.separate_vectors import drop_vectors, fill_vectors
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.catalog import Catalog
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
+from rag_assets.cli.runs import CheckResult, Runner
 
 from rag_assets.cli.runs import CheckResult, Runner
 from rag_assets.ingest.chunking.model import Chunk, text_hash
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
+from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.elasticsearch.mapping import index_body
@@ -150,7 +151,7 @@ class CheckedTenant:
     # -- the lake
 
     def parsed(self, file_name: str) -> ParsedDocument:
-        return parsed_documents(self.ctx, [self.document(file_name)])[0]
+        return find_parsed_documents(self.ctx, [self.document(file_name)])[0]
 
     def change_chunks(self, file_name: str, change: Callable[[Chunk], Chunk]) -> None:
         """Change the chunks of a document where they lie, their hashes staying true."""

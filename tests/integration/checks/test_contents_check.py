@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.pipeline import shares, source_contents
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline import context, source_contents
+from rag_assets.pipeline.context import Share
 from rag_assets.pipeline.source_contents import compare_contents
 from rag_assets.storage.catalog.tables import documents
 from tests.installation import Installation
@@ -119,7 +119,7 @@ def test_reading_is_paced(make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPat
     tenant = make_tenant("paced")
     settle(tenant)
     slept: list[float] = []
-    monkeypatch.setattr(shares, "sleep", slept.append)
+    monkeypatch.setattr(context, "sleep", slept.append)
     compare_contents(tenant.ctx, EVERYTHING, bytes_a_second=100)
     size = sum(path.stat().st_size for path in tenant.folder.iterdir())
     assert max(slept) > 0.9 * size / 100 - 1

@@ -16,13 +16,14 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import pytest
+from rag_assets.cli.runs import Runner
 from sqlalchemy import Table, delete, insert, select, update
 
 from rag_assets.checks.tenant_check import DEEP_TAG
 from rag_assets.cli.runs import Runner
 from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.pipeline.catalog_mark import accept_catalog
+from rag_assets.pipeline.mark_keeper import accept_catalog
 from rag_assets.pipeline.repair import repair
 from rag_assets.sensors.drift import drift_offenders_sensor
 from rag_assets.storage.catalog.records.model import PushedRecord

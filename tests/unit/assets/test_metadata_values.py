@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.assets.columns import (
+from rag_assets.assets.descriptions import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
     EMBEDDING_COLUMNS,
@@ -18,7 +18,7 @@ from rag_assets.assets.columns import (
     PARSED_COLUMNS,
 )
 from rag_assets.assets.metadata_values import INLINE, bar_chart, document_link, notes, text
-from rag_assets.pipeline.quarantine import DocumentNote
+from rag_assets.pipeline.slices import DocumentNote
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec

@@ -47,11 +47,13 @@ def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:
 def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
     mend = "`rag-assets sync TENANT --repair` restores it"
     verdict = Verdict(passed=False, description="files/TENANT.md is gone", compared=(), mend=mend)
-    told = verdict.told("acme")
+    told = verdict.for_tenant("acme")
     expected = "files/TENANT.md is gone; `rag-assets sync acme --repair` restores it"
-    assert told.description == told.told("acme").description == expected
-    shown = to_check_result(told, KEY).metadata["what mends it"]
+    assert told.description == told.for_tenant("acme").description == expected
+    shown = to_check_result(told, KEY).metadata["remedy"]
     assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
-    passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).told("acme")
+    passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).for_tenant(
+        "acme"
+    )
     assert passed.description == "all is well"
-    assert "what mends it" not in to_check_result(passed, KEY).metadata
+    assert "remedy" not in to_check_result(passed, KEY).metadata

@@ -15,8 +15,8 @@ from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.pipeline.recipes import (
     Recipe,
-    build_of,
     config_key,
+    find_build,
     generation_key,
     tenant_of_build,
 )
@@ -87,7 +87,7 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     assert generation_key(tenant, "embedder", "int8_hnsw") == key
     # It was made when int8_hnsw was the default, and is kept now that the kind is left open.
     made = generation(1, "bbq_hnsw", key=key)
-    assert build_of([made], tenant, "embedder") == made
+    assert find_build([made], tenant, "embedder") == made
     assert config_key(tenant, "embedder") == key_of(
         "config",
         key,
@@ -103,17 +103,17 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
 def test_a_kind_that_is_left_open_is_that_of_the_newest_build() -> None:
     builds = [generation(1, "int8_hnsw", state="RETIRED"), generation(2, "bbq_hnsw")]
     left_open = Tenant.from_config({"id": "a"})
-    assert build_of(builds, left_open, "embedder") == builds[1]
-    assert build_of(builds[:1], left_open, "embedder") == builds[0]
-    assert build_of(builds, left_open, "another") is None
-    assert build_of([replace(builds[1], state="REMOVING")], left_open, "embedder") is None
+    assert find_build(builds, left_open, "embedder") == builds[1]
+    assert find_build(builds[:1], left_open, "embedder") == builds[0]
+    assert find_build(builds, left_open, "another") is None
+    assert find_build([replace(builds[1], state="REMOVING")], left_open, "embedder") is None
 
 
 @pytest.mark.parametrize(("kind", "number"), [("int8_hnsw", 1), ("bbq_hnsw", 2), ("hnsw", None)])
 def test_a_kind_that_is_chosen_is_a_build_of_its_own(kind: str, number: int | None) -> None:
     builds = [generation(1, "int8_hnsw"), generation(2, "bbq_hnsw")]
     tenant = Tenant.from_config({"id": "a", "index": {"vector_index": kind}})
-    found = build_of(builds, tenant, "embedder")
+    found = find_build(builds, tenant, "embedder")
     assert (found and found.number) == number
 
 

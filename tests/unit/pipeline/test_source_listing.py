@@ -1,3 +1,5 @@
+"""Listings of a tenant's sources, and the deletions that are planned from them."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -7,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
-from rag_assets.pipeline.source_listing import ListingDigest
+from rag_assets.pipeline.source_listing import (
+    Deletions,
+    ListingDigest,
+    decide_deletions,
+    require_any_listed,
+)
 from rag_assets.storage.catalog.documents.model import DocumentChange
 
 
@@ -64,3 +72,39 @@ def test_a_version_counts_and_documents_without_one_keep_their_digest_and_key() 
     assert unread.document_key == "486886aae8a204ab9f2f42dfbf81f35f"
     versions = [replace(unread, facts=replace(unread.facts, version=v)) for v in ("b1", "b2")]
     assert len({unread.document_key, *(change.document_key for change in versions)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("vanished", "lost", "known", "is_held"),
+    [
+        (20, 20, 20, False),
+        (21, 21, 21, True),
+        (21, 20, 21, False),  # one of them was found at another place
+        (30, 30, 100, False),
+        (31, 31, 100, True),
+        (0, 0, 0, False),
+    ],
+)
+@pytest.mark.parametrize("allow", [False, True])
+def test_vanished_documents_are_all_removed_or_all_held(
+    vanished: int, lost: int, known: int, *, is_held: bool, allow: bool
+) -> None:
+    ids = tuple(sorted(map(str, range(vanished))))
+    found = decide_deletions(ids, lost=lost, known=known, allow_deletes=allow)
+    if is_held and not allow:
+        reason = f"{lost} of {known} documents disappeared at once"
+        assert found == Deletions(held=ids, reason=reason)
+    else:
+        assert found == Deletions(removed=ids)
+
+
+def test_some_sources_may_fail_but_not_all() -> None:
+    failures = [ListingFailed("source 'a' is gone", hint="mount it"), ListingFailed("b is gone")]
+    require_any_listed([], 0)
+    require_any_listed([], 2)
+    require_any_listed(failures[:1], 2)
+    with pytest.raises(ListingFailed, match=r"^source 'a' is gone$") as alone:
+        require_any_listed(failures[:1], 1)
+    assert alone.value.hint == "mount it"
+    with pytest.raises(ListingFailed, match="source 'a' is gone; b is gone"):
+        require_any_listed(failures, 2)

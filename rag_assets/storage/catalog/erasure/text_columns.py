@@ -10,24 +10,13 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 from sqlalchemy.dialects.postgresql import JSONB
 
+from rag_assets.dagster_tables import EVENTS_OF_TENANT, texts_of_tenant
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA
 from rag_assets.storage.catalog.tables import SCHEMA, all_tables
 
 _OF_TENANT = "tenant = :tenant"
-_ANY_RUNS = (
-    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
-    " WHERE key = 'dagster/partition'"
-)
-_RUNS = f"{_ANY_RUNS} AND value = :tenant"
-_EVENTS = (
-    f"(partition = :tenant OR run_id IN ({_RUNS})"
-    f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
-)
-"""Condition for events of a tenant. A job that visits every tenant names the tenant in each line of
-its log."""
 _BATCH = 500
 
 
@@ -73,14 +62,9 @@ SCANNED: Final = (
     *_declare_columns("syncs", "folders", type_="jsonb"),
     *_declare_columns("uploads", "file_name"),
     *_declare_columns("held_uploads", "file_name"),
-    TextColumn(f"{DAGSTER_SCHEMA}.event_logs", "event", "json", _EVENTS),
-    TextColumn(
-        f"{DAGSTER_SCHEMA}.asset_check_executions",
-        *("evaluation_event", "json", "partition = :tenant"),
-    ),
-    TextColumn(
-        f"{DAGSTER_SCHEMA}.asset_keys",
-        *("last_materialization", "json", f"last_run_id IN ({_RUNS})"),
+    *(
+        TextColumn(table, column, "json", condition)
+        for (table, column), condition in texts_of_tenant(EVENTS_OF_TENANT).items()
     ),
 )
 """Columns with texts that people, sources or documents wrote. Names in `documents` are not among

@@ -33,8 +33,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from rag_assets.dagster_tables import (
+    DAGSTER_SCHEMA,
+    EVENTS_NAMING_TENANT,
+    TABLES,
+    texts_of_tenant,
+)
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
-from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, TABLES
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
     documents,
@@ -50,17 +55,9 @@ PURGED: Final = "(purged)"
 _KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
 _ATTEMPTS = 3
-_OF_TENANT = (
-    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
-    " WHERE key = 'dagster/partition' AND value = :tenant"
-)
 _NAMED: Mapping[tuple[str, str], str] = {
     (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
-    (f"{DAGSTER_SCHEMA}.event_logs", "event"): (
-        f"(partition = :tenant OR run_id IN ({_OF_TENANT}) OR strpos(event, :tenant) > 0)"
-    ),
-    (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
-    (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
+    **texts_of_tenant(EVENTS_NAMING_TENANT),
 }
 """Columns that name documents, each with the condition for one tenant's rows."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'

@@ -15,22 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.dagster_tables import DAGSTER_SCHEMA, FORMER_CONTENTS, SIGNATURE, TABLES
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-DAGSTER_SCHEMA: Final = "rag_dagster"
-TABLES: Final = (
-    *("alembic_version", "asset_check_executions", "asset_daemon_asset_evaluations"),
-    *("asset_event_tags", "asset_keys", "backfill_tags", "bulk_actions", "concurrency_limits"),
-    *("concurrency_slots", "daemon_heartbeats", "dynamic_partitions", "event_logs"),
-    *("instance_info", "instigators", "job_ticks", "jobs", "kvs", "pending_steps", "run_tags"),
-    *("runs", "secondary_indexes", "snapshots"),
-)
-"""The tables that Dagster makes."""
 IN_SCHEMA: Final = f"-csearch_path={DAGSTER_SCHEMA}"
 """The option that makes a connection to Postgres use only this schema."""
-_SIGNATURE: Final = ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes")
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rag-assets: storage of Dagster'))"
 _PRESENT: Final = (
     "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
@@ -38,18 +29,6 @@ _PRESENT: Final = (
     " AND has_table_privilege(c.oid, 'SELECT')"
 )
 """Only tables that the role may read are considered: the others belong to other programs."""
-_FORMER: Final = """
-SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
-  SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
-    strpos(run_body, '_location_origin"') > 0
-    OR NOT EXISTS (
-      SELECT FROM public.run_tags t
-      WHERE t.run_id = r.run_id AND starts_with(t.key, 'rag_assets/')))
-) OR EXISTS (
-  SELECT FROM public.instigators WHERE strpos(instigator_body, '"rag_assets.definitions"') = 0
-), EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
-"""The contents of `public`. A run is foreign if it is neither of our code location nor of our
-commands; a sensor is foreign if it is not of our code location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +198,13 @@ def _unnamed_schema() -> ConfigurationError:
 
 
 def _has_former(connection: Connection) -> bool:
-    return _tables(connection, "public").issuperset(_SIGNATURE)
+    return _tables(connection, "public").issuperset(SIGNATURE)
 
 
 def _find_former(connection: Connection) -> FormerTables | None:
     if not _has_former(connection):
         return None
-    row = connection.execute(_FORMER).fetchone()
+    row = connection.execute(FORMER_CONTENTS).fetchone()
     if row is None or not row[3]:
         return None
     present = None

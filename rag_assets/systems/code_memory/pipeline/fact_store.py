@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Table
 
 from rag_assets.ingest.chunking.model import Definition
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import Share, TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
-from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.versions import RowRecorder

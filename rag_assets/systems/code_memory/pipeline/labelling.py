@@ -22,7 +22,7 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.pipeline.slices import Work, find_parsed_documents
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import fingerprint_of
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
@@ -266,7 +266,7 @@ def relations_of_texts(
 
 def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
-    parsed = parsed_documents(ctx, work.documents)
+    parsed = find_parsed_documents(ctx, work.documents)
     known = code_catalog(ctx.catalog).kinds.of(
         ctx.ref.id, [item.document.document_id for item in parsed]
     )

@@ -13,9 +13,8 @@ from typing import Final
 
 from rag_assets.common.batches import batched
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import may_delete
-from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
 from rag_assets.systems.code_memory.catalog.relation_drift import IndexedText, rows_to_record

@@ -13,8 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from sqlalchemy import text
 
-from rag_assets.pipeline.projects import Projects
-from rag_assets.pipeline.tenancy import Reconciliation, reconcile_tenants
+from rag_assets.pipeline.tenancy import Projects, Reconciliation, reconcile_tenants
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.agent_docs.tenants import derive_tenant_id
 from rag_assets.tenants.projects import Project, ProjectSettings

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.search.model import Caller
 from sqlalchemy import func, select
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.search.model import Caller
+from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
 from tests.driving import Driver
@@ -258,7 +260,7 @@ def test_what_is_gone_leaves_no_symbol_no_edge_and_no_name(
         }
         recorded = {
             item.chunk_set_key
-            for item in parsed_documents(ctx, ctx.catalog.documents.all(ctx.ref.id))
+            for item in find_parsed_documents(ctx, ctx.catalog.documents.all(ctx.ref.id))
         }
         with ctx.catalog.database.begin() as connection:
             keys = set(

@@ -23,7 +23,8 @@ from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors
-from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
+
+from rag_assets.pipeline.separate_vectors import compare_separate_vectors, fill_vectors
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
@@ -164,7 +165,7 @@ def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:
 
 def compared(workspace: Workspace) -> set[str]:
     with workspace.driver.locked(workspace.id) as ctx:
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert verdict_of([state]).passed is state.healthy
         return set(state.differing)
 
@@ -250,10 +251,10 @@ def test_a_vector_of_another_length_is_found_and_repaired(workspace: Workspace) 
     workspace.choose("pgvector")
     workspace.sql("UPDATE BUILD.rag_vectors SET embedding = embedding * embedding")
     with workspace.driver.locked(workspace.id) as ctx:
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert state.unsound == len(WORDS)
         repair(ctx)
-        [state] = compare_vectors(ctx)
+        [state] = compare_separate_vectors(ctx)
         assert state.healthy
 
 

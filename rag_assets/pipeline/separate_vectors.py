@@ -14,7 +14,7 @@ from typing import Any
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.index_comparison import suspects
+from rag_assets.pipeline.index_comparison import find_suspects
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
@@ -48,7 +48,7 @@ class BesideState:
         return not self.differing and not self.unsound
 
 
-def compare_vectors(ctx: TenantContext) -> list[BesideState]:
+def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
     """Compare the separately stored vectors of every live build that has some.
 
     Raises:
@@ -68,10 +68,6 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
 
     No text is embedded. If this is interrupted, the next call continues.
-
-    Args:
-        ctx: the tenant's context; the caller holds the tenant's lock.
-        vectors: the store.
 
     Returns:
         The build with its state: "filling" if entries of the index are missing or were altered.
@@ -140,7 +136,7 @@ def _differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
-    found = suspects(held, vectors.counts(owner), set(leaving), ids=entry_ids(owner))
+    found = find_suspects(held, vectors.counts(owner), set(leaving), ids=entry_ids(owner))
     return {document_id for document_id in found if document_id is not None}
 
 

@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
-from rag_assets.pipeline.vector_drift import compare_vectors
+from rag_assets.pipeline.index_comparison import (
+    Drift,
+    compare_index,
+    compare_vectors,
+    find_suspects,
+)
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import (
     EntryVector,
@@ -188,9 +192,9 @@ def test_counts_tell_which_documents_have_to_be_read() -> None:
         VersionCount("left", "v1", "public", 1),
         VersionCount(None, "v1", "public", 1),
     ]
-    assert suspects(held, counts, {"left"}) == {"c", "d", "e", "f", "g", "nobody", None}
+    assert find_suspects(held, counts, {"left"}) == {"c", "d", "e", "f", "g", "nobody", None}
     scopeless = [HeldVersion("a", "v1", 1, None)]
-    assert suspects(scopeless, [VersionCount("a", "v1", "former", 1)]) == set()
+    assert find_suspects(scopeless, [VersionCount("a", "v1", "former", 1)]) == set()
 
 
 def test_as_many_entries_with_other_ids_are_told_apart() -> None:
@@ -207,5 +211,5 @@ def test_as_many_entries_with_other_ids_are_told_apart() -> None:
         count("cc", *reversed(right["cc"])),
         count("dd", right["bb"][1], right["dd"][1]),
     ]
-    assert suspects(held, counts) == set(), "by their numbers alone"
-    assert suspects(held, counts, ids=id_of) == {"bb", "cc", "dd"}
+    assert find_suspects(held, counts) == set(), "by their numbers alone"
+    assert find_suspects(held, counts, ids=id_of) == {"bb", "cc", "dd"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, uri_of
-from rag_assets.pipeline.listing_report import MaskedNames
+from rag_assets.pipeline.listing import MaskedNames
 from rag_assets.privacy.masker import Masker
 from tests.rules import shared_scanner
 

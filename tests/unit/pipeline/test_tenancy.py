@@ -10,8 +10,8 @@ import pytest
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline import projects as module
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline import tenancy as module
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import Compose, PutProject
 from rag_assets.tenants.projects import Project, ProjectSettings
