@@ -24,17 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import pygit2
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.model import Caller, SearchRequest
-from rag_assets.search.plan import StepLists
 
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.search.plan import StepLists
-from rag_assets.cli.session import Session
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 

@@ -21,14 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.search.model import Caller
 from ruamel.yaml import YAML
 
 from benchmarks.measure import PROJECT, save
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
-from rag_assets.search.model import Caller
 from rag_assets.cli.session import Session
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.retrieval.nodes import Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.symbols.names import ABILITY, TABLE

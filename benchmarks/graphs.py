@@ -29,14 +29,12 @@ from typing import Any, get_args
 import numpy as np
 from elasticsearch import ApiError, Elasticsearch
 from elasticsearch.helpers import pack_dense_vector
-from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 
 from benchmarks.clustered import PASSAGES, Clusters, Vectors
 from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, memory_of, save, tree_cpu
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.retrieval.steps.recall import candidate_count
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search.recall import candidate_count
 from rag_assets.storage.index.elasticsearch.hits import upsert_action

@@ -106,8 +106,6 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
 @contextmanager
 def running() -> Iterator[Mapping[str, int]]:
     """Sync all tenants, and start everything; yields the processes by name."""
-    from rag_assets.runtime.stack import LocalStack
-
     from rag_assets.common.settings import Settings
     from rag_assets.runtime.stack import LocalStack
 
@@ -131,10 +129,8 @@ class Probe:
     """What a searcher sees."""
 
     def __init__(self) -> None:
-        from rag_assets.cli.commands.session import Session
-        from rag_assets.search import Retriever
-
         from rag_assets.cli.session import Session
+        from rag_assets.search import Retriever
 
         self._session = Session()
         self._catalog = self._session.catalog

@@ -122,11 +122,9 @@ def main() -> None:
 
 def _ask(asked: Sequence[Question], mode: Any) -> dict[str, list[str]]:
     """The paths of the hits of each question in the demo's index."""
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.search import Retriever
     from rag_assets.search.model import SearchRequest
-
-    from rag_assets.cli.session import Session
 
     session = Session()
     retriever = Retriever(session.catalog, session.store, session.embedders)

@@ -19,17 +19,14 @@ from typing import Any, Final
 
 import pygit2
 import yaml
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller
 
 from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, asked, indexed
 from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Place, Question
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.session import Session
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
-from rag_assets.cli.session import Session
 from rag_assets.systems.code_memory.answers import CodeAnswers
 
 SETS: Final = Path(__file__).with_name("sets")

@@ -36,7 +36,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
-from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.manifests import ManifestLine

@@ -224,12 +224,12 @@ class DocumentSummary:
 
 def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
     """Read all documents of a small tenant."""
-    from rag_assets.pipeline.slices import parsed_documents
+    from rag_assets.pipeline.slices import find_parsed_documents
 
     documents = ctx.catalog.documents.all(ctx.ref.id)
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     texts = ctx.lake.parsed(set(keys.values()))
-    ready = {item.document.document_id: item for item in parsed_documents(ctx, documents)}
+    ready = {item.document.document_id: item for item in find_parsed_documents(ctx, documents)}
     sets = ctx.lake.chunk_sets({item.chunk_set_key for item in ready.values()})
 
     def summarize(document: Document) -> DocumentSummary:

@@ -18,8 +18,7 @@ from rag_assets.common.formatting import counted, dollars, duration
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
-    from rag_assets.pipeline.generation_moves import Order
-    from rag_assets.pipeline.generation_report import BuildReport
+    from rag_assets.pipeline.generation_moves import BuildReport, Order
 
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]
 _AnyNumber: TypeAlias = Annotated[
@@ -193,7 +192,7 @@ def _user() -> str:
 
 
 def _reports(session: Session, tenant_id: str) -> list[BuildReport]:
-    from rag_assets.pipeline.generation_report import report_builds
+    from rag_assets.pipeline.generation_moves import report_builds
 
     return report_builds(session.reader(tenant_id))
 

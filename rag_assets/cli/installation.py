@@ -226,10 +226,10 @@ def accept(
     as_json: Json = False,
 ) -> bool:
     """Show which tokens, grants, holds and purges a restored catalog lacks, and accept it."""
-    from rag_assets.pipeline.restores import accept_restore, lost_changes
+    from rag_assets.pipeline.restores import accept_restore, describe_lost_changes
 
     found = session.keeper.security()
-    lost = lost_changes(session.catalog, found, by=operator())
+    lost = describe_lost_changes(session.catalog, found, by=operator())
     is_pending = found.standing != "current"
     tenants = _tenants_set_back(session)
     if as_json:
@@ -349,11 +349,11 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
 
     Due documents count as unconfirmed unless another guard holds them back.
     """
-    from rag_assets.pipeline.retention import cutoffs_of, held_prunes
+    from rag_assets.pipeline.retention import compute_cutoffs, held_prunes
     from rag_assets.tenants.model import Tenant
 
     tenant = Tenant.from_config(record.config)
-    cutoffs = cutoffs_of(tenant, now)
+    cutoffs = compute_cutoffs(tenant, now)
     due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
     held = () if due is None else held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
@@ -417,7 +417,7 @@ def _publish_again(session: Session) -> bool:
 
 def _tenants_set_back(session: Session) -> dict[str, int]:
     """Return tenants with changes that the catalog lacks, each with its count of unknown files."""
-    from rag_assets.pipeline.blobs import nobodys_blobs
+    from rag_assets.pipeline.uploads import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 
     catalog, blobs = session.catalog, open_blobs(session.settings)

@@ -14,7 +14,7 @@ from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from rag_assets.pipeline.projects import Projects
+    from rag_assets.pipeline.tenancy import Projects
     from rag_assets.storage.catalog.tenants.organizations import Organization
     from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.projects import Project, ProjectSettings
@@ -193,7 +193,7 @@ def put_organization(
 
 
 def _projects(session: Session) -> Projects:
-    from rag_assets.pipeline.projects import Projects
+    from rag_assets.pipeline.tenancy import Projects
 
     return Projects(session.catalog, session.settings)
 

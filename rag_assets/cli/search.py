@@ -137,7 +137,6 @@ def answer(
     as_json: Json = False,
 ) -> None:
     """Answer a question with a tenant's chat model, with citations."""
-    from rag_assets.cli.commands.answer import answer as run
     from rag_assets.search.answers import AnswerRequest
 
     request = AnswerRequest.of(**fields, max_tokens=max_tokens)
@@ -192,7 +191,9 @@ def _print_sentences(result: AnswerResult) -> None:
 
 
 def _print_citation(citation: Citation) -> None:
-    say(f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe_location(citation))))}")
+    say(
+        f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe_location(citation))))}"
+    )
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from rag_assets.cli.commands.output import warn
 from rag_assets.cli.output import warn
 from rag_assets.forkserver.client import DISABLED, ForkedProcess
 from rag_assets.forkserver.protocol import SOCKET

@@ -4,8 +4,6 @@ What belongs here: typed requests and answers, errors, retries. What does not: a
 store. Importing this package needs only the dependencies of an HTTP client.
 """
 
-from rag_assets.client.async_client import AsyncClient
-from rag_assets.client.blocking_client import Client
 from rag_assets.client.clients import AsyncClient, Client
 from rag_assets.search.model import Filters, Question
 

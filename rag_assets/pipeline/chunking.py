@@ -11,7 +11,6 @@ from itertools import islice
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.ingest.chunking.model import describe
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.pool import ChunkTask

@@ -16,7 +16,6 @@ from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.disk import folders_as_json
-from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import all_stores
 from rag_assets.pipeline.mark_keeper import refusal

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from rag_assets.ingest.parsing import masking
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.masking import masked_again
+from rag_assets.ingest.parsing import masking
+from rag_assets.ingest.parsing.masking import mask_again
 from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.sources.model import (
     NO_METADATA,
@@ -265,7 +265,7 @@ class MaskedTexts:
         found: dict[str, _Found] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
-                again = masked_again(row.parsed, self._scanner)
+                again = mask_again(row.parsed, self._scanner)
             except TimeoutError:
                 found[key] = _Found(row.parsed, None, [NOT_SCANNED])
                 continue

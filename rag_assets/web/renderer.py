@@ -11,7 +11,6 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import format_name
-from rag_assets.pipeline.quarantine import remedy_of
 from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER

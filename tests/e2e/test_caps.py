@@ -10,11 +10,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from rag_assets.cli.runs import Runner, RunResult
 
 from rag_assets import definitions
 from rag_assets.cli.runs import Runner, RunResult
-from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import (
     ElasticsearchResource,

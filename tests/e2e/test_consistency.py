@@ -117,11 +117,9 @@ def search_until_told(tenant: str, path: Path) -> None:
     import itertools
     import select
 
-    from rag_assets.cli.commands.session import Session
+    from rag_assets.cli.session import Session
     from rag_assets.search import Retriever
     from rag_assets.search.model import SearchRequest
-
-    from rag_assets.cli.session import Session
 
     session = Session()
     retriever = Retriever(session.catalog, session.store, session.embedders)

@@ -17,14 +17,11 @@ from typing import Any
 import jwt
 import pytest
 from elasticsearch import Elasticsearch
-from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from starlette.testclient import TestClient
 
 from rag_assets.api.backend import Backend
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.retrieval import AsyncRetriever, Retriever
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search import AsyncRetriever, Retriever
 from rag_assets.search.model import SearchAnswer, SearchRequest

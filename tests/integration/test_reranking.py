@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
-from rag_assets.runtime.liveness import wait_for
 from werkzeug import Request, Response
 
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import NoReranker
 from rag_assets.models.reranking.protocol import FAILURES
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.runtime.liveness import wait_for
 from rag_assets.search import Retriever
 from rag_assets.search.model import SearchAnswer, SearchRequest

@@ -13,13 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from rag_assets.search.model import Caller, SearchRequest
 
 from rag_assets.api.authentication import Authenticator
-from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.service_tokens import create_token
-from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.api.identity import Unauthenticated, create_token
+from rag_assets.search.model import Caller, SearchRequest
 from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Api, api, installed
 from tests.integration.api.test_interfaces import (
     INTERFACES,

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.mcp.knowledge import DISABLED, Knowledge
-from rag_assets.mcp.tools import Tool, ToolFunction
 from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
 from rag_assets.search.contexts import results_text
 from rag_assets.search.progress import Ranking, SearchProgress

@@ -8,8 +8,6 @@ from typing import Annotated
 from pydantic import Field
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.tools import Tool, ToolFunction
 from rag_assets.mcp.tools import Knowledge, Tool, ToolFunction, current_message
 from rag_assets.search.model import SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers

@@ -8,8 +8,6 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from rag_assets.common.errors import UnknownProject
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.prompts import Prompt, PromptFunction
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
 from rag_assets.search.model import MAX_QUERY
 from rag_assets.storage.catalog.tenants.table import TenantRecord

@@ -14,7 +14,6 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.sources.record_bodies import BODIES, Body
 from rag_assets.ingest.sources.records import ROOT, scope_of
-from rag_assets.retrieval.terms import content_words
 from rag_assets.search.words import content_words
 from rag_assets.systems.workspace.tree import Page, judge_access, new_root
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.ingest.chunking.model import BlockPlace
-from rag_assets.retrieval.duplicates import Passage
-from rag_assets.retrieval.hits import hit_of as made
-from rag_assets.retrieval.model import Hit
 from rag_assets.search.hits import hit_of as made
 from rag_assets.search.model import Hit
 from rag_assets.search.progress import Passage

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from rag_assets.ingest.chunking.model import BlockPlace
-from rag_assets.retrieval.answerer import supported_answer
-from rag_assets.retrieval.blocks import best_of, excerpt_of_block, is_clear, parts_of, url_of
-from rag_assets.retrieval.duplicates import collapse
-from rag_assets.retrieval.enclosing import group_enclosed
 from rag_assets.search.answerer import supported_answer
 from rag_assets.search.gathering import collapse, group_enclosed
 from rag_assets.search.hits import choose_block, excerpt_of_block, is_clear, parts_of, url_of

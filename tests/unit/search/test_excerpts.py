@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.retrieval.excerpts import _best, excerpt
-from rag_assets.retrieval.model import Hit
-from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.search.hits import _find_best_range, excerpt
 from rag_assets.search.model import Hit
 

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld, InvalidRequest, ListingFailed
 from rag_assets.ingest.sources.records import ROOT
-from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.storage.catalog.records.manifests import NAMED, ManifestComparison, ManifestLine
 from rag_assets.systems.workspace.pulling.database import ForeignKey, ForeignRow

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rag_assets.search.model import Caller
 from sqlalchemy import func, select
 
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import parsed_documents
-from rag_assets.search.model import Caller
 from rag_assets.pipeline.slices import find_parsed_documents
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
 from tests.driving import Driver

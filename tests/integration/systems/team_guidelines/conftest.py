@@ -15,18 +15,14 @@ from typing import Any, TypeVar
 
 import pytest
 from pydantic import SecretStr
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller
 from ruamel.yaml import YAML
 
 from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
-from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.store import VectorStore

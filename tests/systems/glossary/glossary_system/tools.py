@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
-from rag_assets.search.model import SearchRequest
 
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.prompts import Prompt, PromptFunction
-from rag_assets.mcp.tools import Tool, ToolFunction
-from rag_assets.search.model import SearchRequest
 from rag_assets.mcp.tools import (
     Knowledge,
     Prompt,
@@ -19,6 +14,7 @@ from rag_assets.mcp.tools import (
     ToolFunction,
     current_message,
 )
+from rag_assets.search.model import SearchRequest
 
 
 def _define(knowledge: Knowledge) -> ToolFunction:
