@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.model import Caller
-
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer

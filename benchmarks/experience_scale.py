@@ -23,9 +23,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.model import Caller
-
 from benchmarks.experience import rows
 from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers

@@ -25,9 +25,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_assets.search import Retriever
-from rag_assets.search.model import Hit, SearchRequest
-
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.quality_metrics import best_separating, harmless, kept_by
 from benchmarks.servers import Servers, benchmark_servers

@@ -6,7 +6,6 @@ If the installation's settings have no address, the embedded server of its home 
 from functools import lru_cache, partial
 
 import dagster as dg
-from rag_assets.runtime.stack import Endpoints, LocalStack
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.settings import Settings

@@ -12,7 +12,6 @@ from typing import Final, Protocol
 
 import dagster as dg
 from pydantic import PrivateAttr
-from rag_assets.runtime.watch_report import WatchReportFile
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantDisabled
 from rag_assets.common.settings import Settings
@@ -24,14 +23,13 @@ from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
-from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from rag_assets.runtime.watch_report import WatchReportFile
 from rag_assets.resources.stores import (
     ElasticsearchResource,
     EmbedderResource,
     LakeResource,
     PostgresResource,
 )
+from rag_assets.runtime.watch_report import WatchReportFile
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
-from rag_assets.cli.session import Session
 
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.chunking import chunk_documents

@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from rag_assets.search import Retriever
-from rag_assets.search.model import Hit, SearchRequest
 from ruamel.yaml import YAML
 
 from rag_assets.cli.session import Session

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from rag_assets.runtime.stack import LocalStack
 
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.pushing import bulk, changing_page

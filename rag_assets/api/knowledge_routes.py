@@ -17,11 +17,11 @@ from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Event, Events, Status
 from rag_assets.api.workspace_responses import EmbeddingModel, WorkspaceStatus
 from rag_assets.common.principals import WRITER
-from rag_assets.search.model import SearchAnswer
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.search.answers import AnswerLength, AnswerRequest, AnswerResult, ContextBudget
+from rag_assets.search.model import SearchAnswer
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableDocument
 from rag_assets.storage.catalog.journal.events import SEARCHES, EventKind

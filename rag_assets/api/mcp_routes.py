@@ -23,7 +23,6 @@ from rag_assets.api.problems import problem_text
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.mcp.messages import rejection
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
 from rag_assets.search.access import require_asker
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest

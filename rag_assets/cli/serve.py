@@ -208,7 +208,6 @@ def _app(
     from rag_assets.api.backend import Backend
     from rag_assets.billing.chat_models import ChatModels
     from rag_assets.plugins.registry import installed_systems
-    from rag_assets.search import AsyncRetriever
     from rag_assets.storage.blobs.store import open_blobs
 
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)

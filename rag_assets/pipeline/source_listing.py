@@ -19,8 +19,6 @@ from rag_assets.billing.key_file import existing_key_file
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument, hash_documents
-from rag_assets.ingest.sources.disk import FolderIdentity, folders_as_json
 from rag_assets.ingest.sources.diff import (
     Change,
     Comparison,

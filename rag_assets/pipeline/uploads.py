@@ -33,7 +33,6 @@ from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import Pace
 from rag_assets.pipeline.mark_keeper import lacks_changes_in
-from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

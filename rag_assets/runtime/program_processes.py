@@ -23,13 +23,11 @@ from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import duration
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import PROJECT_ROOT, Settings
+from rag_assets.dagster_tables import LATEST_TICK
 from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.protocol import SOCKET, connect, import_environment
 from rag_assets.runtime.net import LOOPBACK, get_json, listening_socket
 from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
-from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
-from rag_assets.common.settings import Settings
-from rag_assets.dagster_tables import LATEST_TICK
 from rag_assets.runtime.program_processes import fingerprint_program
 from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
 

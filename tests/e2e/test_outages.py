@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rag_assets.cli.sync import sync
 
 from rag_assets import definitions
 from rag_assets.billing.embedders import Embedders

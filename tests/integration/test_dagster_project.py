@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
-from rag_assets.cli.runs import STAGES
 
+from rag_assets.cli.runs import STAGES
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import SKIPPED_DISABLED

@@ -22,7 +22,6 @@ import pytest
 import yaml
 from dagster._core.events import EngineEventData
 from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
-from rag_assets.runtime.program_processes import plain_url
 from sqlalchemy import insert
 
 import rag_assets.dagster

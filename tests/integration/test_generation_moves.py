@@ -11,8 +11,6 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from anyio import to_thread
-from rag_assets.search import Retriever
-from rag_assets.search.model import SearchRequest
 from sqlalchemy import update
 
 from rag_assets.assets.generations import generations_report

@@ -11,16 +11,13 @@ from typing import Any, TypeVar
 
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import Knowledge, MessageContext
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.mcp.tools import Knowledge, MessageContext
 from rag_assets.systems.agent_docs.prompts import TIMEOUT_SECONDS
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rag_assets.cli.session import Session
-from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api import restore_watch

@@ -11,7 +11,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.launcher.base import WorkerStatus
-from rag_assets.runtime.liveness import ProcessIdentity, wait_for
 
 from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from rag_assets.runtime.liveness import ProcessIdentity, wait_for

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from rag_assets.api.guideline_responses import GuidelineChunk, RuleKind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.search.contexts import as_source, neutralised
 from rag_assets.search.hits import beginning_of, first_sentences

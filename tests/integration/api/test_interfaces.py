@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchRequest
 
 from rag_assets.common.principals import MEMBERS
 from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import Knowledge, MessageContext
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
-from rag_assets.mcp.tools import Knowledge, MessageContext
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from tests.installation import FAST
 from tests.integration.api.conftest import Api

@@ -13,8 +13,6 @@ from typing import Any
 
 import jwt
 import pytest
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.model import Caller, SearchRequest
 from sqlalchemy import select
 from starlette.testclient import TestClient
 

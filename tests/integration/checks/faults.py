@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
-from rag_assets.cli.runs import CheckResult, Runner
 
 from rag_assets.cli.runs import CheckResult, Runner
 from rag_assets.ingest.chunking.model import Chunk, text_hash

@@ -16,7 +16,6 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import pytest
-from rag_assets.cli.runs import Runner
 from sqlalchemy import Table, delete, insert, select, update
 
 from rag_assets.checks.tenant_check import DEEP_TAG

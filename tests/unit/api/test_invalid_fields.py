@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from rag_assets.search.model import PATTERN as LANGUAGE_PATTERN
 
 from rag_assets.api.app import Description, build_app
 from rag_assets.api.backend import Backend

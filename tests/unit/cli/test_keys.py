@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rag_assets.runtime.elasticsearch_access import external_connection, seal_secret
 
 from rag_assets.cli import keys
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings

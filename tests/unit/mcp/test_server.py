@@ -9,14 +9,9 @@ from typing import Annotated, Any, cast
 import pytest
 from mcp import Client
 from pydantic import Field
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.mcp.tools import (
     DEFAULT_TOOLS,
     Knowledge,
@@ -25,6 +20,8 @@ from rag_assets.mcp.tools import (
     ToolFunction,
     current_message,
 )
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 
 CONTEXT = MessageContext("port", Caller(principals=("ada",)))
 

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller
 
 from rag_assets.common.tokens import count_text
 from rag_assets.mcp.server import build_server

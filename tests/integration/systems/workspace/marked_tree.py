@@ -14,7 +14,6 @@ from typing import Any
 import jwt
 import uvicorn
 from fastapi import FastAPI
-from rag_assets.search import AsyncRetriever
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
