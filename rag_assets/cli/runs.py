@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from rag_assets.cli.output import progress
-from rag_assets.cli.runs import Plain, plain_metadata
 from rag_assets.common.errors import RagAssetsError, TenantDisabled, TenantGone
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.cli.runs import STAGES, RunResult
 from rag_assets.cli.session import Session, with_session
-from rag_assets.cli.sync import PRINTED_COUNTS, TenantSync
 from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,

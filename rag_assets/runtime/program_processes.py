@@ -28,7 +28,6 @@ from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.protocol import SOCKET, connect, import_environment
 from rag_assets.runtime.net import LOOPBACK, get_json, listening_socket
 from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
-from rag_assets.runtime.program_processes import fingerprint_program
 from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
 
 _PACKAGE: Final = "rag_assets"

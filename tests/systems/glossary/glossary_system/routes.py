@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from rag_assets.search.model import SearchRequest
 
 from glossary_system.tables import record_lookup
 from rag_assets.api.backend import BackendDependency, IdentityDependency
