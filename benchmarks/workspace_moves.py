@@ -40,8 +40,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import TreeTable, page_columns
+from rag_assets.systems.workspace.page_table import PageLists, TreeTable, page_columns
 from rag_assets.systems.workspace.tree import Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"

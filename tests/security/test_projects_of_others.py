@@ -25,7 +25,7 @@ from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.prompts import build_hint, build_prompt
 from rag_assets.systems.agent_docs.settings import Configuration, Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.trust import Trust, load_user_key
+from rag_assets.systems.agent_docs.stores import Trust, load_user_key
 
 
 class Machine:

@@ -336,8 +336,7 @@ def write_docs(
         can_block_network,
         find_command,
     )
-    from rag_assets.systems.agent_docs.help_pages import build_help_pages
-    from rag_assets.systems.agent_docs.man_pages import build_man_pages
+    from rag_assets.systems.agent_docs.help_pages import build_help_pages, build_man_pages
     from rag_assets.systems.agent_docs.pages import record_programs, write_pages
 
     page_count = 0

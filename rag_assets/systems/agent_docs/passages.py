@@ -27,8 +27,7 @@ from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
 from rag_assets.ingest.parsing.text.decoding import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
-from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState
-from rag_assets.systems.agent_docs.trust import passage_digest
+from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, passage_digest
 
 Mask: TypeAlias = Callable[[ParsedText], ParsedText]
 """Masks the credentials of a document; see document_masker.masked."""

@@ -24,6 +24,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.systems.agent_docs.globs import display_path
 from rag_assets.systems.agent_docs.prompts import (
     DESCRIPTION,
     MAX_QUERY,
@@ -31,7 +32,6 @@ from rag_assets.systems.agent_docs.prompts import (
     TOOL,
     require_query,
 )
-from rag_assets.systems.agent_docs.source import display_path
 from rag_assets.systems.agent_docs.stores import SCORE_TOLERANCE, normalize_rows, rank_rows
 
 _EXTRA_CANDIDATES: Final = 10

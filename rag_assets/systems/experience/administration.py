@@ -23,12 +23,16 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import add_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
-from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_merges
-from rag_assets.systems.experience.merges import have_same_problem, merge_patterns, split_entry
+from rag_assets.systems.experience.merges import (
+    delete_empty_patterns,
+    delete_merges,
+    have_same_problem,
+    merge_patterns,
+    split_entry,
+)
 from rag_assets.systems.experience.model import (
     Entry,
     PatternFilter,
@@ -36,7 +40,14 @@ from rag_assets.systems.experience.model import (
     require_no_problem,
     retraction_problems,
 )
-from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
+from rag_assets.systems.experience.patterns import (
+    NAMES,
+    Aliases,
+    PatternReader,
+    cutoff_of,
+    is_living,
+    resolve_names,
+)
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_feedback,

@@ -26,9 +26,9 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.context import build_block
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
 
 Aspect = Literal["relevance", "clarity", "worth"]

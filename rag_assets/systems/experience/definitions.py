@@ -11,7 +11,7 @@ from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
-from rag_assets.systems.experience.checkpoints import Checkpoints
+from rag_assets.systems.experience.service import Checkpoints
 
 _WATCHER_DELAY = timedelta(seconds=2)
 

@@ -32,6 +32,7 @@ from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
+    SOURCE_TYPE,
     About,
     Entry,
     EntryDraft,
@@ -40,7 +41,6 @@ from rag_assets.systems.experience.model import (
     require_no_problem,
     require_verified,
 )
-from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import knowledge_staging, projects
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,

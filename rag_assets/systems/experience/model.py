@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
-from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 from rag_assets.retrieval.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
 
@@ -397,3 +399,30 @@ def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
     """
     for name, problem in problems:
         raise InvalidRequest(f"{name}: {problem}", hint="correct that field")
+
+
+SOURCE_TYPE = "experience"
+"""Source type of every entry's document."""
+
+
+class EntriesConfig(SourceConfig):
+    """Entries that orchestrators captured, one document each.
+
+    Attributes:
+        name: name of the source; part of every document's identity.
+        scope: the access scope of entries; by default the tenant's.
+    """
+
+    type: Literal["experience"] = "experience"
+
+
+def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: reading entries needs an open catalog",
+            hint="open the source with the tenant's catalog",
+        )
+    return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
+
+
+EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True, source_types=(SOURCE_TYPE,))

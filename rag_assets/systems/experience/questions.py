@@ -47,9 +47,7 @@ from rag_assets.retrieval.model import (
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import add_stale_paths
-from rag_assets.systems.experience.context import append_block, build_block
 from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
@@ -59,19 +57,22 @@ from rag_assets.systems.experience.entries import (
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     MAX_FAILURE_PATTERNS,
+    SOURCE_TYPE,
     ContextQuestion,
     FailureQuestion,
     TaskQuestion,
 )
 from rag_assets.systems.experience.patterns import (
+    NAMES,
+    Aliases,
     FoundEntries,
     PatternReader,
     cutoff_of,
     is_living,
     pattern_of,
+    resolve_names,
 )
-from rag_assets.systems.experience.ranking import rank, with_conflicts
-from rag_assets.systems.experience.source import SOURCE_TYPE
+from rag_assets.systems.experience.ranking import append_block, build_block, rank, with_conflicts
 from rag_assets.systems.experience.tables import experience_questions
 from rag_assets.systems.experience.traces import AskedKeys, compute_question_keys, condense_prose
 from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shorten_text

@@ -35,7 +35,6 @@ from rag_assets.api.identity import Forbidden, Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.systems.experience.checkpoints import Checkpoint
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     ContextQuestion,
@@ -54,7 +53,7 @@ from rag_assets.systems.experience.model import (
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import quality_of
-from rag_assets.systems.experience.service import Experience
+from rag_assets.systems.experience.service import Checkpoint, Experience
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED, _FOUND = 201, 200

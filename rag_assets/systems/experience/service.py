@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Row, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.api.experience_responses import FeedbackCounts, Project
+from rag_assets.api.experience_responses import (
+    CheckpointProgress,
+    CheckpointState,
+    CheckpointType,
+    FeedbackCounts,
+    Project,
+)
 from rag_assets.common.clock import Clock
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
-from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
 from rag_assets.systems.experience.code_contents import add_contents, find_code
-from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
-from rag_assets.systems.experience.errors import NoExperience, UnknownExperience
+from rag_assets.systems.experience.entries import (
+    OPERATOR,
+    Captured,
+    Entries,
+    hand_over_entries,
+    has_project,
+    is_limited_to_own,
+    is_own_project,
+    require_project,
+    unknown_project_error,
+)
+from rag_assets.systems.experience.errors import EntryDiffers, NoExperience, UnknownExperience
 from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
     FeedbackDraft,
     ProjectDraft,
+    checkpoint_problems,
+    require_no_problem,
 )
 from rag_assets.systems.experience.patterns import counts_of
 from rag_assets.systems.experience.tables import (
+    checkpoints,
     experience_feedback,
     experience_questions,
+    projects,
 )
 from rag_assets.tenants.model import Tenant
 
@@ -168,3 +189,227 @@ def give_feedback(
         connection.execute(statement)
         now = counts_of(connection, ref.id, [into], cutoff)[into]
     return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
+
+
+OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint and its progress.
+
+    Attributes:
+        project_id: id of the project; None for all projects.
+        state: waiting for a run, running, done, or stopped until a person acts.
+        staged: number of entries that the checkpoint includes.
+        embedded: number of entries that searches find, including merged entries.
+        merged: number of entries that joined the pattern of an earlier entry.
+        failed: number of entries that can never be embedded.
+        error: why the checkpoint is waiting or stopped.
+    """
+
+    id: UUID
+    checkpoint_type: CheckpointType
+    project_id: UUID | None
+    state: CheckpointState
+    staged: int
+    embedded: int
+    merged: int
+    failed: int
+    error: str | None
+    requested_at: datetime
+    processed_at: datetime | None
+
+    @property
+    def progress(self) -> CheckpointProgress:
+        """Return the progress in the form of the API's response."""
+        return CheckpointProgress(
+            self.state,
+            self.staged,
+            self.embedded,
+            self.merged,
+            self.failed,
+            self.error,
+            self.processed_at,
+        )
+
+
+class Checkpoints:
+    """Creates and reads the projects and checkpoints of tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put_project(
+        self, ref: TenantRef, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
+    ) -> Project:
+        """Create a project that belongs to the caller, or change its name and state.
+
+        Raises:
+            UnknownProject: the project belongs to somebody else.
+        """
+        values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
+        owner = {"owner_organization": caller.organization}
+        if is_limited_to_own(caller) and caller.organization is None:
+            owner["owner_token"] = caller.name
+        if draft.owner is not None:
+            owner = {"owner_token": draft.owner, "owner_organization": None}
+        changed = values if draft.owner is None else values | owner
+        statement = (
+            upsert(projects)
+            .values(tenant=ref.id, id=project, **values, **owner)
+            .on_conflict_do_update(
+                index_elements=["tenant", "id"], set_=changed, where=is_own_project(caller)
+            )
+            .returning(projects)
+        )
+        with self._database.begin_for(ref) as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            raise unknown_project_error(project)
+        return Project(row.id, row.name, row.state, row.created_at)
+
+    def projects(self, tenant_id: str) -> list[Project]:
+        """Return the projects of a tenant, sorted by name."""
+        query = select(projects).where(projects.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
+            return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
+
+    def request(
+        self,
+        ref: TenantRef,
+        source: str,
+        draft: CheckpointDraft,
+        *,
+        by: str | None,
+        caller: Caller = OPERATOR,
+    ) -> Checkpoint:
+        """Create a checkpoint with the entries that its project has staged.
+
+        Args:
+            ref: the tenant.
+            source: the name of its source of entries.
+            draft: the request.
+            by: the name of the caller's token.
+            caller: the caller, who must have access to the project. If the draft names no project,
+                all projects of the caller are included.
+
+        Raises:
+            InvalidRequest: the draft lacks a required project.
+            UnknownProject: the caller has no such project.
+            EntryDiffers: a different checkpoint has this external id.
+        """
+        require_no_problem(checkpoint_problems(draft))
+        wanted = (draft.checkpoint_type, draft.project_id)
+        with self._database.begin_exclusive(ref) as connection:
+            if draft.project_id is not None:
+                require_project(connection, ref, draft.project_id, caller)
+            known = _find_by_external_id(connection, ref, draft.external_id)
+            if known is not None and not _is_own(known, connection, caller):
+                known, draft = None, draft.model_copy(update={"external_id": None})
+            if known is not None:
+                if (known.checkpoint_type, known.project_id) != wanted:
+                    raise EntryDiffers(
+                        "this external_id belongs to a different checkpoint",
+                        hint="use a different external_id for each checkpoint",
+                    )
+                return checkpoint_of(known)
+            id_ = uuid4()
+            staged = hand_over_entries(
+                connection, ref, source, id_, draft.project_id, caller=caller
+            )
+            statement = insert(checkpoints).values(
+                tenant=ref.id,
+                id=id_,
+                checkpoint_type=draft.checkpoint_type,
+                project_id=draft.project_id,
+                external_id=draft.external_id,
+                requested_by=by,
+                state="waiting" if staged else "done",
+                staged=staged,
+                processed_at=None if staged else func.now(),
+            )
+            row = connection.execute(statement.returning(checkpoints)).one()
+            notify(connection, ref.id)
+        return checkpoint_of(row)
+
+    def get(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
+        """Return one checkpoint.
+
+        Raises:
+            UnknownExperience: the caller has no checkpoint with this id.
+        """
+        query = select(checkpoints).where(
+            checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+            is_own = row is not None and _is_own(row, connection, caller)
+        if row is None or not is_own:
+            raise UnknownExperience(
+                "the tenant has no checkpoint with this id",
+                hint="use the id that the request for the checkpoint returned",
+            )
+        return checkpoint_of(row)
+
+    def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
+        """Return the latest checkpoints, newest first."""
+        query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(
+                query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
+            )
+            return [checkpoint_of(row) for row in rows]
+
+    def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
+        """Return the checkpoints that no run has processed, by tenant.
+
+        Args:
+            before: only checkpoints that were requested before this time.
+        """
+        query = (
+            select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
+            .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
+            .group_by(checkpoints.c.tenant)
+        )
+        with self._database.begin() as connection:
+            return {row.tenant: tuple(sorted(row.ids)) for row in connection.execute(query)}
+
+
+def checkpoint_of(row: Row[Any]) -> Checkpoint:
+    """Return the checkpoint in a row."""
+    return Checkpoint(
+        id=row.id,
+        checkpoint_type=row.checkpoint_type,
+        project_id=row.project_id,
+        state=row.state,
+        staged=row.staged,
+        embedded=row.embedded,
+        merged=row.merged,
+        failed=row.failed,
+        error=row.error,
+        requested_at=row.requested_at,
+        processed_at=row.processed_at,
+    )
+
+
+def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
+    """Return whether a caller has access to a checkpoint.
+
+    A checkpoint of all projects belongs to the caller that requested it.
+    """
+    if row.project_id is None:
+        return not is_limited_to_own(caller) or row.requested_by == caller.name
+    return has_project(connection, row.tenant, row.project_id, caller)
+
+
+def _find_by_external_id(
+    connection: Connection, ref: TenantRef, external_id: str | None
+) -> Row[Any] | None:
+    if external_id is None:
+        return None
+    query = select(checkpoints).where(
+        checkpoints.c.tenant == ref.id, checkpoints.c.external_id == external_id
+    )
+    return connection.execute(query).first()

@@ -38,8 +38,8 @@ SYSTEM = System(
     sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},
-    follow_up=f"{_HERE}.finishing:FOLLOW_UP",
-    panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
+    follow_up=f"{_HERE}.settings:FOLLOW_UP",
+    panels={"/workspace": f"{_HERE}.panel:PANEL"},
     routers={
         "/rag/settings": f"{_HERE}.routes:settings_router",
         "/rag/tree, /rag/access": f"{_HERE}.routes:tree_router",

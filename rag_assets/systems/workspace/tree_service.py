@@ -33,8 +33,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.errors import require_workspace
-from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, TreeTable
+from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, PageLists, TreeTable
 from rag_assets.systems.workspace.tree import (
     Page,
     find_loops,

@@ -36,14 +36,15 @@ from sqlalchemy.pool import NullPool
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.references import resolve_reference
-from rag_assets.systems.workspace.pulling.dialects import (
+from rag_assets.systems.workspace.pulling.source import (
     Column,
     Dialect,
+    RecordType,
+    SqlConfig,
     Statements,
     find_dialect,
     supported_databases,
 )
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED: Final = 20

@@ -16,8 +16,7 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.records.drafts import Draft, Drafting
 from rag_assets.records.text_records import SOURCE_ID
-from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
-from rag_assets.systems.workspace.pulling.source import RecordType
+from rag_assets.systems.workspace.pulling.source import MOST_ROW_BYTES, RecordType
 
 _ID, _CHANGED = "id", "updated_at"
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from psycopg import DataError
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.types.string import TextLoader
 from pydantic import AfterValidator, Field, StringConstraints
+from sqlalchemy import Connection, text
+from sqlalchemy.sql.compiler import IdentifierPreparer
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.references import require_reference
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+from rag_assets.ingest.sources.records import MAX_RECORD_BYTES, RecordsConfig, RecordsSource
 
 RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
 """Types of records; each type comes before the types that change one of its records."""
@@ -92,3 +100,256 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
 
 
 SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)
+
+
+_SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
+"""Codes of Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
+_WITH_SIZE: Final = frozenset({17, 25, 1042, 1043})
+"""Codes of Postgres types for texts and bytes, whose size is known without reading them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How to read a kind of database.
+
+    Attributes:
+        name: its common name.
+        prepare: makes a transaction read-only, based on one snapshot, with a time limit.
+        size: returns an SQL expression for a column's bytes, from its quoted name and the driver's
+            code of its type; None for types that are always small.
+        text: the type to which a value is cast for comparison with a text.
+        fence: SQL that ends a derived table, so that its values are not computed again for each
+            use.
+        is_ordered_by_time: whether times are never stored as texts, which are ordered
+            alphabetically.
+        counts_reading: whether the time limit of a statement includes the time to read its rows.
+    """
+
+    name: str
+    prepare: Callable[[Connection, SqlConfig], None]
+    size: Callable[[str, Any], str | None]
+    text: str
+    fence: str = ""
+    is_ordered_by_time: bool = True
+    counts_reading: bool = False
+
+
+def find_dialect(name: str) -> Dialect | None:
+    """Return the dialect with this SQLAlchemy name; None if such databases are not supported."""
+    return _DIALECTS.get(name)
+
+
+def supported_databases() -> Sequence[str]:
+    """Return the names of all supported kinds of databases."""
+    return [*dict.fromkeys(one.name for one in _DIALECTS.values())]
+
+
+def _prepare_postgres(connection: Connection, config: SqlConfig) -> None:
+    connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    settings = {
+        "statement_timeout": f"{config.timeout_seconds}s",
+        "lock_timeout": f"{config.timeout_seconds}s",
+        "TimeZone": config.timezone,
+    }
+    for name, value in settings.items():
+        parameters = {"name": name, "value": value}
+        connection.execute(text("SELECT set_config(:name, :value, true)"), parameters)
+    read_leniently(connection.connection.driver_connection)
+
+
+def _size_in_postgres(column: str, type_code: Any) -> str | None:
+    if type_code in _SHORT:
+        return None
+    return f"octet_length({column})" if type_code in _WITH_SIZE else f"octet_length({column}::text)"
+
+
+def _prepare_sqlite(connection: Connection, _: SqlConfig) -> None:
+    connection.exec_driver_sql("PRAGMA query_only = ON")
+
+
+def _prepare_mysql(connection: Connection, config: SqlConfig) -> None:
+    is_mariadb = getattr(connection.dialect, "is_mariadb", False)
+    limit = (
+        f"max_statement_time = {config.timeout_seconds}"
+        if is_mariadb
+        else f"max_execution_time = {config.timeout_seconds * 1_000}"
+    )
+    connection.execution_options(isolation_level="REPEATABLE READ")
+    connection.exec_driver_sql(f"SET SESSION {limit}")
+    connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {config.timeout_seconds}")
+    # MySQL knows the names of time zones only if their tables were loaded.
+    zone = "+00:00" if config.timezone == "UTC" else config.timezone
+    connection.execute(text("SET SESSION time_zone = :zone"), {"zone": zone})
+    connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+
+_MYSQL: Final = Dialect(
+    "MySQL and MariaDB",
+    _prepare_mysql,
+    lambda column, _: f"octet_length({column})",
+    "char",
+    counts_reading=True,
+)
+_DIALECTS: Final = {
+    "postgresql": Dialect(
+        "Postgres", _prepare_postgres, _size_in_postgres, "text", fence=" OFFSET 0"
+    ),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "sqlite": Dialect(
+        "SQLite",
+        _prepare_sqlite,
+        lambda column, _: f"length(CAST({column} AS blob))",
+        "text",
+        is_ordered_by_time=False,
+    ),
+}
+
+
+_AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
+
+
+class _Date(DateLoader):
+    def load(self, data: Any) -> Any:
+        try:
+            return super().load(data)
+        except DataError:
+            return bytes(data).decode()
+
+
+class _Timestamp(TimestampLoader):
+    def load(self, data: Any) -> Any:
+        try:
+            return super().load(data)
+        except DataError:
+            return bytes(data).decode()
+
+
+class _Timestamptz(TimestamptzLoader):
+    def load(self, data: Any) -> Any:
+        try:
+            return super().load(data)
+        except DataError:
+            return bytes(data).decode()
+
+
+def read_leniently(connection: Any) -> None:
+    """Make a psycopg connection return times that Python cannot represent, and JSON, as texts."""
+    for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
+        connection.adapters.register_loader(name, loader)
+    for name in _AS_TEXT:
+        connection.adapters.register_loader(name, TextLoader)
+
+
+MOST_ROW_BYTES: Final = 4 * MAX_RECORD_BYTES
+"""Maximum bytes of a row as the database sends it; its JSON may be longer than the stored form."""
+MOST_KEY_BYTES: Final = 4_096
+"""Maximum bytes of an id, which has at most 512 characters."""
+# Matches parameters, and backslashes that SQLAlchemy removes: a query contains neither.
+_ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
+_PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$]+(?![:\w$]))")
+_ID, _CHANGED = "id", "updated_at"
+_SIZE, _LARGEST = "rag_assets_size", "rag_assets_largest"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a query.
+
+    Attributes:
+        name: name of the column in the query.
+        type_code: the driver's code of the column's type.
+    """
+
+    name: str
+    type_code: Any = None
+
+
+def escape_parameters(query: str) -> str:
+    """Return a query in a form that SQLAlchemy's text() sends as it was written."""
+    return _PARAMETER.sub(r"\\:", _ESCAPE.sub(r"\\\\", query))
+
+
+class Statements:
+    """Statements that read one query.
+
+    Args:
+        dialect: dialect of the database.
+        preparer: quotes names in the dialect.
+        query: the operator's query.
+    """
+
+    def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
+        self._dialect, self._preparer = dialect, preparer
+        # The query may end in a comment, so a line break follows.
+        self._pulled = f"(\n{escape_parameters(query)}\n) pulled"
+
+    def no_rows(self) -> str:
+        """Return the statement for all columns, but without any row."""
+        return f"SELECT * FROM {self._pulled} WHERE 1 = 0"  # noqa: S608 - the operator's
+
+    def rows(self, columns: Sequence[Column], *, since: bool, of_pages: bool) -> str:
+        """Return the statement for rows in the order of their changes.
+
+        The last column of the result is the position of the largest column in an oversized row, of
+        which only the id is sent; it is 0 for other rows.
+
+        Args:
+            columns: columns of the query.
+            since: whether to select only rows that changed since `:since`.
+            of_pages: whether to select only blocks of `:pages`.
+        """
+        conditions = [f"{_CHANGED} >= :since"] if since else []
+        if of_pages:
+            conditions.append(f"CAST(page_uuid AS {self._dialect.text}) IN :pages")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        inner = f"SELECT * FROM {self._pulled}{where} ORDER BY {_CHANGED}"  # noqa: S608
+        return f"{self._build_limited_select(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
+
+    def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
+        """Return the statement for some columns of all rows, in any order; see rows()."""
+        wanted = [one for name in names for one in columns if one.name.lower() == name]
+        inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
+        return self._build_limited_select(wanted, inner, MOST_KEY_BYTES)
+
+    def all_rows(self, columns: Sequence[Column]) -> str:
+        """Return the statement for all rows of a query without times; see rows()."""
+        return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
+
+    def _build_limited_select(self, columns: Sequence[Column], inner: str, most: int) -> str:
+        """Return the statement for the values of rows within the size limit."""
+        sizes = {one.name: size for one in columns if (size := self._build_size(one))}
+        if not sizes:
+            names = ", ".join(map(self._quote_column, columns))
+            return f"SELECT {names}, 0 FROM ({inner}) judged"  # noqa: S608
+        fence, total = self._dialect.fence, " + ".join(sizes.values())
+        fenced = f"({inner}{fence}) fenced"
+        sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
+        values = ", ".join(self._build_value(one, sizes.get(one.name), most) for one in columns)
+        # The largest of n columns has at least one nth of the bytes.
+        places = " ".join(
+            f"WHEN {sizes[one.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
+            for place, one in enumerate(columns, start=1)
+            if one.name in sizes
+        )
+        largest = f"CASE WHEN {_SIZE} <= {most} THEN 0 {places} END"
+        return f"SELECT {values}, {largest} AS {_LARGEST} FROM {sized}"  # noqa: S608
+
+    def _build_value(self, column: Column, size: str | None, most: int) -> str:
+        name = self._quote_column(column)
+        if size is None:
+            return name
+        if column.name.lower() == _ID:
+            return f"CASE WHEN {size} <= {MOST_KEY_BYTES} THEN {name} END AS {name}"
+        return f"CASE WHEN {_SIZE} <= {most} THEN {name} END AS {name}"
+
+    def _build_size(self, column: Column) -> str | None:
+        size = self._dialect.size(self._quote_column(column), column.type_code)
+        return None if size is None else f"coalesce({size}, 0)"
+
+    def _quote_column(self, column: Column) -> str:
+        # The preparer's own method is not used, because it doubles percent signs, and text()
+        # doubles them again.
+        of = self._preparer
+        inner = column.name.replace(of.escape_quote, of.escape_to_quote)
+        return escape_parameters(f"{of.initial_quote}{inner}{of.final_quote}")

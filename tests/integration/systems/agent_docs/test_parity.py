@@ -47,9 +47,9 @@ from rag_assets.systems.agent_docs.stores import (
     MemoryStore,
     PassageStore,
     SearchResult,
+    Trust,
     passage_id_prefix,
 )
-from rag_assets.systems.agent_docs.trust import Trust
 from tests.installation import Installation
 from tests.security.service_process import started
 

@@ -17,8 +17,7 @@ from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events, metadata
 from rag_assets.systems.experience.errors import UnknownExperience
-from rag_assets.systems.experience.forgetting import delete_questions
-from rag_assets.systems.experience.merges import merge_patterns
+from rag_assets.systems.experience.merges import delete_questions, merge_patterns
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
 from rag_assets.systems.experience.tables import experience_questions, knowledge_staging
 from rag_assets.tenants.model import Tenant

@@ -26,7 +26,7 @@ from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.systems.workspace.finishing import FOLLOW_UP
+from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.beside import beside
 from tests.driving import Driver
 from tests.installation import FAST, Installation

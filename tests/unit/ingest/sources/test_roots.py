@@ -22,7 +22,7 @@ from rag_assets.ingest.sources.roots import (
     home_of_owner,
     without_system_link,
 )
-from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig
+from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig
 from rag_assets.systems.code_memory.sources.git import GIT, GitConfig
 from tests.mounts import Mounts, with_mounts
 from tests.repositories import MadeRepository

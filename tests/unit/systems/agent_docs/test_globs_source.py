@@ -22,7 +22,7 @@ from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.ingest.sources.roots import Roots
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
+from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant
 from rag_assets.watch.folders import TenantSources, find_sources
 

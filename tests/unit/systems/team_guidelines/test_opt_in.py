@@ -13,8 +13,8 @@ from rag_assets.models.factory import build_embedder
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.team_guidelines.contexts import HEADING
 from rag_assets.systems.team_guidelines.errors import GuidelinesOff
-from rag_assets.systems.team_guidelines.section import HEADING
 
 RECORD = TenantRecord(
     id="acme.web",

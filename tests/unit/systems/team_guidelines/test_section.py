@@ -12,11 +12,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Hit
-from rag_assets.systems.team_guidelines.section import (
-    HEADING,
-    render_passages,
-    render_text,
-)
+from rag_assets.systems.team_guidelines.contexts import HEADING, render_passages, render_text
 
 MARKER = re.compile(r"^--- Passage \[(\d+)\] \(source: (.*)\) ---$", re.MULTILINE)
 
