@@ -325,7 +325,6 @@ def write_docs(
     """Write the help or man pages of commands as Markdown files.
 
     Args:
-        out: the folder of the files.
         depth: levels of subcommands below each command; only for help.
 
     Raises:

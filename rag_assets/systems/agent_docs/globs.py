@@ -96,10 +96,6 @@ class GlobRoot:
 def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
     """Find the files that match patterns.
 
-    Args:
-        base: the folder of relative patterns.
-        home: the folder for `~`; by default the user's.
-
     Raises:
         ConfigurationError: the patterns visit too many entries.
     """
@@ -134,9 +130,7 @@ def find_outside_patterns(
     Links are resolved.
 
     Args:
-        base: the folder of relative patterns.
         allowed: permitted folders and files outside the base.
-        home: the folder for `~`; by default the user's.
     """
     outside: dict[str, bool] = {}
     for pattern in patterns:

@@ -86,7 +86,6 @@ def build_help_pages(
     Args:
         commands: names in PATH, optionally with subcommands: `git`, `aws s3`.
         depth: levels of subcommands below each command.
-        variables: environment variables.
         progress: called with each command after its help was read.
 
     Raises:
@@ -134,7 +133,6 @@ class _CommandTree:
     """A command and its subcommands.
 
     Args:
-        command_words: the command and any subcommands.
         warnings: warnings are added to this list.
         tools: the folder with our stand-in for groff.
     """
@@ -320,7 +318,6 @@ def build_man_pages(
 
     Args:
         commands: names of man pages; `git` includes `git-add`.
-        variables: environment variables.
 
     Raises:
         ConfigurationError: no renderer is installed, or a command has no man page.

@@ -117,10 +117,6 @@ class RagIndexManager:
         The previous index answers until the new index replaces it. Only passages without a vector
         are embedded. If another process is building the index, this call waits for it.
 
-        Args:
-            doc_sources: glob patterns.
-            base_dir: the folder of relative patterns.
-
         Raises:
             ConfigurationError: the patterns visit too many files.
             ProviderError: the embedder failed; the previous index stays.

@@ -192,9 +192,6 @@ PASSAGE = ChunkerKind(
 def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Mask) -> CutFile:
     """Cut a file into passages.
 
-    Args:
-        path: its source_path.
-
     Raises:
         DocumentRejected: the file cannot be read as text.
     """
@@ -233,7 +230,6 @@ def refresh_file_states(
 
     Args:
         files: the files that the globs match now.
-        previous: the state of the index.
     """
     known = {file.path: file for file in previous.files}
     found = sorted(files, key=lambda file: file.path)

@@ -160,9 +160,6 @@ class PassageStore(Protocol):
         """Add passages of any agents, or replace those with the same ids.
 
         The indexes of these agents then have no state.
-
-        Args:
-            embeddings: one row per passage; shape (chunks, dimensions).
         """
         ...
 
@@ -189,7 +186,6 @@ class PassageStore(Protocol):
 
         Args:
             chunks: all passages of the new index.
-            embeddings: one row per passage; shape (chunks, dimensions).
         """
         ...
 
@@ -279,7 +275,6 @@ class Index:
         return cls(tuple(chunks[position] for position in order), rows[order], state)
 
     def search(self, query: npt.ArrayLike, top_k: int) -> list[SearchResult]:
-        """See PassageStore.search."""
         ranked = rank_rows(self.rows, query, [chunk.id for chunk in self.chunks], top_k)
         return [SearchResult(self.chunks[row], score) for row, score in ranked]
 
@@ -314,48 +309,38 @@ class MemoryStore:
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
-        """See PassageStore.search."""
         return self._index(agent_id).search(query_embedding, top_k)
 
     def has_index(self, agent_id: str) -> bool:
-        """See PassageStore.has_index."""
         return agent_id in self._indexes
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
         for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
             with self.building(agent_id):
                 self._indexes[agent_id] = self._index(agent_id).with_chunks(own, rows)
 
     def delete_agent(self, agent_id: str) -> None:
-        """See PassageStore.delete_agent."""
         self._indexes.pop(agent_id, None)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        """See PassageStore.chunks."""
         return list(self._index(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
-        """See PassageStore.state."""
         return self._index(agent_id).state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        """See PassageStore.vectors."""
         return self._index(agent_id).vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """See PassageStore.replace."""
         self._indexes[agent_id] = Index.from_chunks(chunks, embeddings, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
-        """See PassageStore.touch."""
         self._indexes[agent_id] = replace(self._indexes[agent_id], state=state)
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
-        """See PassageStore.building."""
         with self._lock:
             lock = self._build_locks.setdefault(agent_id, RLock())
         with lock:

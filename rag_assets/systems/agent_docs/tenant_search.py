@@ -89,9 +89,7 @@ async def order_exactly(
     """Put the first candidates of a ranking by vector into exact order, with exact scores.
 
     Args:
-        owner: the owner of the index entries.
         request: the ranking request; repeated with a higher limit if all candidates tie.
-        candidates: the result of the request.
         count: how many candidates to order; the others keep their order.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -67,13 +67,7 @@ _STAGED = knowledge_staging.c
 
 
 class Administration:
-    """Changes and reports the patterns of one tenant.
-
-    Args:
-        catalog: contains the patterns.
-        entries: captures and reads entries.
-        clock: decides which entries are expired.
-    """
+    """Changes and reports the patterns of one tenant."""
 
     def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
         self._catalog = catalog
@@ -258,28 +252,14 @@ class Administration:
             id_: (_cut_excerpt(problem_of(e)), _cut_excerpt(solution_of(e)))
             for id_, e in living.items()
         }
+        columns = [one.name for one in fields(Merge) if one.name in _MERGES]
         merges = []
         for row in rows:
+            merge = Merge(**{name: getattr(row, name) for name in columns})
             problem, solution = texts.get(row.entry_id, (None, None))
-            other_problem, other_solution = texts.get(row.other_id, (None, None))
-            merges.append(
-                Merge(
-                    entry_id=row.entry_id,
-                    other_id=row.other_id,
-                    way=row.way,
-                    problem_cosine=row.problem_cosine,
-                    solution_cosine=row.solution_cosine,
-                    bounds=row.bounds,
-                    merged_by=row.merged_by,
-                    merged_at=row.merged_at,
-                    split_at=row.split_at,
-                    split_by=row.split_by,
-                    problem=problem,
-                    solution=solution,
-                    other_problem=other_problem,
-                    other_solution=other_solution,
-                )
-            )
+            merge = replace(merge, problem=problem, solution=solution)
+            problem, solution = texts.get(row.other_id, (None, None))
+            merges.append(replace(merge, other_problem=problem, other_solution=solution))
         return merges
 
 
@@ -297,20 +277,11 @@ def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     expires = None
     if entry.embedded_at is not None and days is not None:
         expires = entry.embedded_at + timedelta(days=days)
+    texts = problem_of(entry), solution_of(entry), when_to_try(entry)
     return PatternEntry(
-        entry.id,
-        entry.project_id,
-        entry.checkpoint_id,
-        entry.contributed_by,
-        entry.captured_at,
-        entry.embedded_at,
-        expires,
-        problem_of(entry),
-        solution_of(entry),
-        when_to_try(entry),
-        entry.agent_type,
-        entry.task_type,
-        entry.technology,
+        *(entry.id, entry.project_id, entry.checkpoint_id, entry.contributed_by),
+        *(entry.captured_at, entry.embedded_at, expires, *texts),
+        *(entry.agent_type, entry.task_type, entry.technology),
     )
 
 
@@ -328,9 +299,6 @@ def _read_report(
     """Return the report on a tenant.
 
     Args:
-        connection: connection inside one transaction, so that the numbers are consistent.
-        tenant_id: the tenant.
-        cutoff: see cutoff_of.
         days: days for which entries are kept; None means without limit.
     """
     living = (_STAGED.tenant == tenant_id, is_living(cutoff))

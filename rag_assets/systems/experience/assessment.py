@@ -10,8 +10,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean
-from typing import Literal, Protocol, get_args
-from uuid import UUID
+from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -19,13 +18,14 @@ from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
-from rag_assets.common.errors import InvalidRequest, RagAssetsError
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.experience.command_line import parse_id
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
@@ -106,22 +106,6 @@ class Assessment:
         return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
 
 
-class Answerer(Protocol):
-    """Answers questions (see Questions)."""
-
-    async def for_task(
-        self, record: TenantRecord, question: TaskQuestion, caller: Caller
-    ) -> Answer:
-        """Return the patterns for a task."""
-        ...
-
-    async def for_failure(
-        self, record: TenantRecord, question: FailureQuestion, caller: Caller
-    ) -> Answer:
-        """Return the patterns for a failure."""
-        ...
-
-
 class _OneGrade(BaseModel):
     number: int
     grade: int = Field(ge=1, le=5)
@@ -140,7 +124,7 @@ class Assessor:
         questions: answers questions as for an orchestrator, without recording them.
     """
 
-    def __init__(self, chat: TenantChat, questions: Answerer) -> None:
+    def __init__(self, chat: TenantChat, questions: Questions) -> None:
         self._chat = chat
         self._questions = questions
 
@@ -150,11 +134,6 @@ class Assessor:
         """Grade patterns, and the answers to the problem of each.
 
         An error after the first grade ends the assessment, which then states the error.
-
-        Args:
-            record: the tenant.
-            patterns: patterns of the tenant.
-            caller: the caller for whom questions are answered.
 
         Raises:
             RagAssetsError: no pattern could be graded.
@@ -260,7 +239,9 @@ def assess_patterns(
     """Grade patterns by the tenant's chat model, and print the grades."""
     experience = Experience(session.catalog, masker_of(session.settings.local))
     record = experience.record(tenant)
-    chosen = experience.administration.page(record, after=_parse_id(after), limit=patterns)
+    chosen = experience.administration.page(
+        record, after=None if after is None else parse_id(after), limit=patterns
+    )
     if not chosen:
         say("There is no pattern to assess.")
         return
@@ -303,12 +284,3 @@ def _print_grades(found: Assessment, patterns: dict[str, Pattern]) -> None:
         say(f"{one.aspect} {one.grade}: {one.pattern} {problem[:_SHOWN_CHARACTERS]}")
         say(f"   {one.reason}")
     say(f"{found.assessed} patterns by {found.model}; these are its opinions.")
-
-
-def _parse_id(text: str | None) -> UUID | None:
-    try:
-        return None if text is None else UUID(text)
-    except ValueError:
-        raise InvalidRequest(
-            f"{text!r}is not a valid UUID", hint="copy the id from the list"
-        ) from None

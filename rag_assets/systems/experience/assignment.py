@@ -92,7 +92,6 @@ class Assigner:
     """Assigns entries to patterns, also to patterns of earlier entries in the same batch.
 
     Args:
-        ctx: context of the tenant.
         serving: the serving generation, which contains the entries.
     """
 

@@ -58,12 +58,7 @@ class FilesOfTenant:
 
 
 def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
-    """Return the code that a tenant's entries are about; None if its code tenant is unknown.
-
-    Args:
-        catalog: catalog of the installation.
-        tenant: tenant of the profile experience.
-    """
+    """Return the code that a tenant's entries are about; None if its code tenant is unknown."""
     if tenant.experience.code_tenant is None:
         return None
     record = catalog.tenants.find(tenant.experience.code_tenant)
@@ -91,9 +86,6 @@ def add_stale_paths(
     A path is not stale if one entry of the pattern has its present content.
 
     Args:
-        catalog: catalog of the installation.
-        tenant: tenant of the profile experience.
-        patterns: patterns of the tenant.
         living: the condition that an entry is counted (see patterns.is_living).
     """
     code = find_code(catalog, tenant)

@@ -53,7 +53,7 @@ def put_project(
 ) -> None:
     """Create or change a project."""
     draft = _validate(ProjectDraft, given)
-    made = _open_experience(session).put_project(tenant, _parse_id(project), draft)
+    made = _open_experience(session).put_project(tenant, parse_id(project), draft)
     _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
 
 
@@ -124,7 +124,7 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
 @with_reading_session
 def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
     """Print the progress of one checkpoint."""
-    found = _open_experience(session).checkpoint(tenant, _parse_id(checkpoint))
+    found = _open_experience(session).checkpoint(tenant, parse_id(checkpoint))
     text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
     text += f"{found.merged} merged, {found.failed} failed."
     if found.error:
@@ -207,7 +207,7 @@ def list_patterns(
 def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _open_experience(session)
-    found = experience.administration.details(experience.record(tenant), _parse_id(pattern))
+    found = experience.administration.details(experience.record(tenant), parse_id(pattern))
     if as_json:
         print_json(_to_plain(found))
         return
@@ -232,7 +232,7 @@ def merge(
 ) -> None:
     """Merge a pattern into a different one."""
     experience = _open_experience(session)
-    record, ids = experience.record(tenant), (_parse_id(pattern), _parse_id(into))
+    record, ids = experience.record(tenant), (parse_id(pattern), parse_id(into))
     try:
         made = experience.administration.merge(record, *ids, by=operator(), confirmed=is_confirmed)
     except ProblemsDiffer as error:
@@ -257,7 +257,7 @@ def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: b
     experience = _open_experience(session)
     record = experience.record(tenant)
     made = experience.administration.split(
-        record, _parse_id(pattern), _parse_id(entry), by=operator()
+        record, parse_id(pattern), parse_id(entry), by=operator()
     )
     if as_json:
         print_json(_to_plain(made))
@@ -283,7 +283,7 @@ def retract(
     experience = _open_experience(session)
     record = experience.record(tenant)
     if entry is not None:
-        experience.administration.delete_entry(record, _parse_id(entry), by=operator())
+        experience.administration.delete_entry(record, parse_id(entry), by=operator())
         count = 1
     else:
         draft = _validate(RetractDraft, {"project_id": project, "token": token})
@@ -370,7 +370,12 @@ def _validate(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
         raise InvalidRequest(problem_of(first), hint="correct this argument") from None
 
 
-def _parse_id(text: str) -> UUID:
+def parse_id(text: str) -> UUID:
+    """Return the UUID in an argument.
+
+    Raises:
+        InvalidRequest: the argument is not a UUID.
+    """
     try:
         return UUID(text)
     except ValueError:

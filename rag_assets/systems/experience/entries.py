@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -68,6 +68,8 @@ ERROR_KEYS = "error_keys"
 """Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
+_SAME_COLUMNS = tuple({one.name for one in fields(Entry)} - {"about", "captured_at"})
+"""The fields of an entry that are columns of `knowledge_staging` with the same name."""
 _STAGED = knowledge_staging.c
 
 
@@ -91,12 +93,7 @@ class Captured:
 
 
 class Entries:
-    """Captures and reads the entries of tenants.
-
-    Args:
-        database: contains the entries.
-        masker: finds credentials.
-    """
+    """Captures and reads the entries of tenants."""
 
     def __init__(self, database: Database, masker: Masker) -> None:
         self._database = database
@@ -114,9 +111,6 @@ class Entries:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
-            ref: the tenant.
-            draft: the entry as it was captured.
-            by: the name of the caller's token.
             note: function that adds the present content to the locations that the entry is about.
             caller: the caller, who must have access to the project.
 
@@ -226,12 +220,8 @@ def hand_over_entries(
     The next listing of the source finds these records.
 
     Args:
-        connection: connection inside the transaction that creates the checkpoint.
-        ref: the tenant.
         source: the name of the tenant's source of entries.
-        checkpoint: id of the checkpoint.
         project: id of the project; None stands for all projects of the caller.
-        caller: who requests the checkpoint.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
@@ -275,30 +265,9 @@ def hand_over_entries(
 
 def entry_of(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
-    return Entry(
-        id=row.id,
-        entry_type=row.entry_type,
-        project_id=row.project_id,
-        agent_type=row.agent_type,
-        task_type=row.task_type,
-        technology=row.technology,
-        failure_description=row.failure_description,
-        error_message=row.error_message,
-        solution_steps=row.solution_steps,
-        gate_type=row.gate_type,
-        human_feedback=row.human_feedback,
-        revision_approach=row.revision_approach,
-        approved_approach=row.approved_approach,
-        when_to_try=row.when_to_try,
-        about=tuple(KeptAbout(**one) for one in row.about),
-        contributed_by=row.contributed_by,
-        captured_at=row.timestamp,
-        checkpoint_id=row.checkpoint_id,
-        document_id=row.document_id,
-        pattern_id=row.pattern_id,
-        embedded_at=row.embedded_at,
-        failure=row.failure,
-    )
+    about = tuple(KeptAbout(**one) for one in row.about)
+    same = {name: getattr(row, name) for name in _SAME_COLUMNS}
+    return Entry(**same, about=about, captured_at=row.timestamp)
 
 
 def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:

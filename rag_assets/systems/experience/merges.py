@@ -41,8 +41,6 @@ def merge_patterns(
     """Merge a pattern into a different one.
 
     Args:
-        connection: connection inside the transaction.
-        ref: the tenant.
         pattern, into: root patterns, both with entries.
         by: name of the person or token that merges them.
 
@@ -83,10 +81,7 @@ def split_entry(
     """Move an entry out of a pattern; a manual merge is undone as a whole.
 
     Args:
-        connection: connection inside the transaction.
-        ref: the tenant.
         pattern: a root pattern.
-        entry_id: id of an entry of the pattern.
         by: name of the person or token that splits them.
 
     Returns:
@@ -150,8 +145,6 @@ def find_living_roots(
     """Return the root of each pattern, if the root has an entry; a root is its own root.
 
     Args:
-        connection: of the transaction.
-        tenant_id: the tenant.
         patterns: the patterns; deleted patterns are omitted from the result.
     """
     above = (

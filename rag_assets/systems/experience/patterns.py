@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from rag_assets.api.experience_responses import Pattern, UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
+from rag_assets.systems.experience.differences import load_words
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.model import Entry, PatternFilter
@@ -121,9 +122,7 @@ class PatternReader:
         """Return the living entries among those given, with the counts of their patterns.
 
         Args:
-            tenant_id: the tenant.
             ids: ids of entries.
-            cutoff: see cutoff_of.
             without: id of a project whose entries are excluded.
         """
         wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
@@ -474,55 +473,6 @@ def _count_feedback(
 NAMES: Final = ("agent_type", "task_type", "technology")
 """The fields of an entry that questions filter by."""
 _MAX_SPELLINGS: Final = 90
-_SHIPPED: Final = """
-postgresql postgres pg pgsql psql
-kubernetes k8s kube
-javascript js ecmascript
-typescript ts
-python py python3
-go golang
-c# csharp
-c++ cpp cplusplus
-.net dotnet
-node.js nodejs node
-react reactjs react.js
-vue vuejs vue.js
-next.js nextjs
-ruby rb
-rubyonrails rails ror
-sqlserver mssql microsoftsqlserver
-mongodb mongo
-sqlite sqlite3
-rabbitmq rmq
-apachekafka kafka
-apachespark spark
-apacheairflow airflow
-terraform tf
-aws amazonwebservices
-gcp googlecloud googlecloudplatform
-azure microsoftazure
-githubactions gha
-tailwindcss tailwind
-rust rs
-kotlin kt
-powershell pwsh
-graphql gql
-html html5
-css css3
-yaml yml
-openapi swagger
-protobuf protocolbuffers
-machinelearning ml
-frontend fe
-backend be
-database db
-documentation docs
-infrastructure infra
-configuration config
-development dev
-endtoend e2e
-qualityassurance qa
-"""
 
 
 class Aliases:
@@ -534,7 +484,8 @@ class Aliases:
     """
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
-        groups = {_fold_name(name): names for name, *names in map(str.split, _list_shipped_lines())}
+        shipped = load_words()["aliases"].strip().splitlines()
+        groups = {_fold_name(name): names for name, *names in map(str.split, shipped)}
         groups |= {_fold_name(name): [*names] for name, names in own.items()}
         self._names = {_fold_name(one): name for name, names in groups.items() for one in names}
 
@@ -555,7 +506,6 @@ def resolve_names(
     """Return the stored spelling variants of each name in a question, and names without any.
 
     Args:
-        catalog: contains the entries.
         tenant_id: tenant of the entries.
         aliases: aliases of the tenant.
         asked: names by field; None matches all entries.
@@ -591,7 +541,3 @@ def _fold_name(written: str) -> str:
     compatible = unicodedata.normalize("NFKC", written).casefold()
     folded = "".join(c for c in compatible if c.isalnum() or c in "+#")
     return folded or compatible
-
-
-def _list_shipped_lines() -> Iterator[str]:
-    yield from _SHIPPED.strip().splitlines()

@@ -152,11 +152,6 @@ class Questions:
     ) -> Answer:
         """Return the patterns for a task, best first.
 
-        Args:
-            record: the tenant.
-            question: the question about the task.
-            caller: the orchestrator.
-
         Raises:
             RoleRefused: the caller's role may not ask this tenant.
             ProviderError: the question could not be embedded.

@@ -67,7 +67,6 @@ def rank(
     changed code follow all others, and patterns that mostly failed are last.
 
     Args:
-        patterns: the patterns to rank.
         problems: the problem of each pattern; equal for alternatives.
         exact: patterns with exactly the same error as the question; their problems come first.
     """
@@ -96,7 +95,6 @@ def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> l
     """Keep at most three alternatives for each problem; add to each the ids of the others.
 
     Args:
-        patterns: the patterns in their order.
         problems: the problem of each pattern; equal for alternatives.
     """
     seen: Counter[object] = Counter()
@@ -158,7 +156,6 @@ def build_block(patterns: Sequence[Pattern], tokens: int) -> Block:
     omitted, because the block recommends its patterns.
 
     Args:
-        patterns: the patterns in their order.
         tokens: maximum size of the block, in cl100k_base tokens.
     """
     kept = [one for one in patterns if not has_mostly_failed(one.success_count, one.failure_count)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -62,11 +62,6 @@ PROFILE = "experience"
 class Experience:
     """Captures entries and manages projects, checkpoints and feedback; all methods block.
 
-    Args:
-        catalog: catalog of the installation.
-        masker: finds credentials in captured texts.
-        clock: decides which entries are expired.
-
     Attributes:
         administration: operations of admins.
         checkpoints: operations on checkpoints and projects.
@@ -96,10 +91,33 @@ class Experience:
     def put_project(
         self, tenant_id: str, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
     ) -> Project:
-        """Create a project, or change its name and state; see Checkpoints.put_project."""
+        """Create a project that belongs to the caller, or change its name and state.
+
+        Raises:
+            UnknownProject: the project belongs to somebody else.
+        """
+        ref = self.record(tenant_id).ref
         name, _ = self._masker.replaced(draft.name)
-        clean = draft.model_copy(update={"name": name})
-        return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean, caller)
+        values = {"name": name, "state": draft.state, "updated_at": func.now()}
+        owner = {"owner_organization": caller.organization}
+        if is_limited_to_own(caller) and caller.organization is None:
+            owner["owner_token"] = caller.name
+        if draft.owner is not None:
+            owner = {"owner_token": draft.owner, "owner_organization": None}
+        changed = values if draft.owner is None else values | owner
+        statement = (
+            upsert(projects)
+            .values(tenant=ref.id, id=project, **values, **owner)
+            .on_conflict_do_update(
+                index_elements=["tenant", "id"], set_=changed, where=is_own_project(caller)
+            )
+            .returning(projects)
+        )
+        with self._catalog.database.begin_for(ref) as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            raise unknown_project_error(project)
+        return Project(row.id, row.name, row.state, row.created_at)
 
     def capture(
         self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
@@ -113,7 +131,18 @@ class Experience:
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> Checkpoint:
-        """Request that staged entries are embedded; see Checkpoints.request."""
+        """Create a checkpoint with the entries that its project has staged.
+
+        Args:
+            caller: the caller, who must have access to the project. If the draft names no project,
+                all projects of the caller are included.
+
+        Raises:
+            NoExperience: the tenant has no source of entries.
+            InvalidRequest: the draft lacks a required project.
+            UnknownProject: the caller has no such project.
+            EntryDiffers: a different checkpoint has this external id.
+        """
         record = self.record(tenant_id)
         tenant = Tenant.from_config(record.config)
         source = next((one.name for one in tenant.sources if one.type == PROFILE), None)
@@ -125,70 +154,54 @@ class Experience:
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
             draft = draft.model_copy(update={"external_id": external})
-        return self.checkpoints.request(record.ref, source, draft, by=by, caller=caller)
+        require_no_problem(checkpoint_problems(draft))
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            return _create_checkpoint(connection, record.ref, source, draft, by=by, caller=caller)
 
     def checkpoint(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
         """Return one checkpoint; see Checkpoints.get."""
         return self.checkpoints.get(self.record(tenant_id).id, checkpoint, caller)
 
     def feedback(self, tenant_id: str, draft: FeedbackDraft, *, by: str | None) -> FeedbackCounts:
-        """Record whether a pattern helped; see give_feedback."""
+        """Record whether a pattern helped; later feedback replaces earlier feedback.
+
+        Raises:
+            UnknownExperience: no answered question has this id, or its answer does not contain the
+                pattern.
+        """
         record = self.record(tenant_id)
-        cutoff = self.administration.cutoff(record)
-        return give_feedback(self._catalog.database, record.ref, draft, cutoff=cutoff, by=by)
-
-
-def give_feedback(
-    database: Database,
-    ref: TenantRef,
-    draft: FeedbackDraft,
-    *,
-    cutoff: datetime | None,
-    by: str | None,
-) -> FeedbackCounts:
-    """Record whether a pattern helped; later feedback replaces earlier feedback.
-
-    Args:
-        database: contains questions and feedback.
-        ref: the tenant.
-        draft: the feedback.
-        cutoff: see cutoff_of.
-        by: the name of the caller's token.
-
-    Raises:
-        UnknownExperience: no answered question has this id, or its answer does not contain the
-            pattern.
-    """
-    asked = experience_questions.c
-    question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
-    values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
-    statement = (
-        upsert(experience_feedback)
-        .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
-        .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
-    )
-    with database.begin_for(ref) as connection:
-        answered = connection.scalar(question)
-        if answered is None:
-            raise UnknownExperience(
-                "query_id: no answered question has this id", hint="use the query_id from an answer"
-            )
-        if str(draft.pattern_id) not in answered:
-            raise UnknownExperience(
-                "pattern_id: the answer does not contain this pattern",
-                hint="use the id of a pattern in the answer",
-            )
-        into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
-        counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
-        if into is None or into not in counts:
-            raise UnknownExperience(
-                "pattern_id: the pattern no longer exists",
-                hint="choose a different pattern of the answer; this one was removed or has"
-                " expired",
-            )
-        connection.execute(statement)
-        now = counts_of(connection, ref.id, [into], cutoff)[into]
-    return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
+        ref, cutoff = record.ref, self.administration.cutoff(record)
+        asked = experience_questions.c
+        question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
+        values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
+        statement = (
+            upsert(experience_feedback)
+            .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
+            .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
+        )
+        with self._catalog.database.begin_for(ref) as connection:
+            answered = connection.scalar(question)
+            if answered is None:
+                raise UnknownExperience(
+                    "query_id: no answered question has this id",
+                    hint="use the query_id from an answer",
+                )
+            if str(draft.pattern_id) not in answered:
+                raise UnknownExperience(
+                    "pattern_id: the answer does not contain this pattern",
+                    hint="use the id of a pattern in the answer",
+                )
+            into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
+            counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
+            if into is None or into not in counts:
+                raise UnknownExperience(
+                    "pattern_id: the pattern no longer exists",
+                    hint="choose a different pattern of the answer; this one was removed or has"
+                    " expired",
+                )
+            connection.execute(statement)
+            now = counts_of(connection, ref.id, [into], cutoff)[into]
+        return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
 
 
 OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
@@ -223,51 +236,15 @@ class Checkpoint:
     @property
     def progress(self) -> CheckpointProgress:
         """Return the progress in the form of the API's response."""
-        return CheckpointProgress(
-            self.state,
-            self.staged,
-            self.embedded,
-            self.merged,
-            self.failed,
-            self.error,
-            self.processed_at,
-        )
+        names = (one.name for one in fields(CheckpointProgress))
+        return CheckpointProgress(**{name: getattr(self, name) for name in names})
 
 
 class Checkpoints:
-    """Creates and reads the projects and checkpoints of tenants."""
+    """Reads the projects and checkpoints of tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def put_project(
-        self, ref: TenantRef, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
-    ) -> Project:
-        """Create a project that belongs to the caller, or change its name and state.
-
-        Raises:
-            UnknownProject: the project belongs to somebody else.
-        """
-        values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
-        owner = {"owner_organization": caller.organization}
-        if is_limited_to_own(caller) and caller.organization is None:
-            owner["owner_token"] = caller.name
-        if draft.owner is not None:
-            owner = {"owner_token": draft.owner, "owner_organization": None}
-        changed = values if draft.owner is None else values | owner
-        statement = (
-            upsert(projects)
-            .values(tenant=ref.id, id=project, **values, **owner)
-            .on_conflict_do_update(
-                index_elements=["tenant", "id"], set_=changed, where=is_own_project(caller)
-            )
-            .returning(projects)
-        )
-        with self._database.begin_for(ref) as connection:
-            row = connection.execute(statement).first()
-        if row is None:
-            raise unknown_project_error(project)
-        return Project(row.id, row.name, row.state, row.created_at)
 
     def projects(self, tenant_id: str) -> list[Project]:
         """Return the projects of a tenant, sorted by name."""
@@ -275,64 +252,6 @@ class Checkpoints:
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
             return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
-
-    def request(
-        self,
-        ref: TenantRef,
-        source: str,
-        draft: CheckpointDraft,
-        *,
-        by: str | None,
-        caller: Caller = OPERATOR,
-    ) -> Checkpoint:
-        """Create a checkpoint with the entries that its project has staged.
-
-        Args:
-            ref: the tenant.
-            source: the name of its source of entries.
-            draft: the request.
-            by: the name of the caller's token.
-            caller: the caller, who must have access to the project. If the draft names no project,
-                all projects of the caller are included.
-
-        Raises:
-            InvalidRequest: the draft lacks a required project.
-            UnknownProject: the caller has no such project.
-            EntryDiffers: a different checkpoint has this external id.
-        """
-        require_no_problem(checkpoint_problems(draft))
-        wanted = (draft.checkpoint_type, draft.project_id)
-        with self._database.begin_exclusive(ref) as connection:
-            if draft.project_id is not None:
-                require_project(connection, ref, draft.project_id, caller)
-            known = _find_by_external_id(connection, ref, draft.external_id)
-            if known is not None and not _is_own(known, connection, caller):
-                known, draft = None, draft.model_copy(update={"external_id": None})
-            if known is not None:
-                if (known.checkpoint_type, known.project_id) != wanted:
-                    raise EntryDiffers(
-                        "this external_id belongs to a different checkpoint",
-                        hint="use a different external_id for each checkpoint",
-                    )
-                return checkpoint_of(known)
-            id_ = uuid4()
-            staged = hand_over_entries(
-                connection, ref, source, id_, draft.project_id, caller=caller
-            )
-            statement = insert(checkpoints).values(
-                tenant=ref.id,
-                id=id_,
-                checkpoint_type=draft.checkpoint_type,
-                project_id=draft.project_id,
-                external_id=draft.external_id,
-                requested_by=by,
-                state="waiting" if staged else "done",
-                staged=staged,
-                processed_at=None if staged else func.now(),
-            )
-            row = connection.execute(statement.returning(checkpoints)).one()
-            notify(connection, ref.id)
-        return checkpoint_of(row)
 
     def get(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
         """Return one checkpoint.
@@ -377,21 +296,49 @@ class Checkpoints:
             return {row.tenant: tuple(sorted(row.ids)) for row in connection.execute(query)}
 
 
+def _create_checkpoint(
+    connection: Connection,
+    ref: TenantRef,
+    source: str,
+    draft: CheckpointDraft,
+    *,
+    by: str | None,
+    caller: Caller,
+) -> Checkpoint:
+    if draft.project_id is not None:
+        require_project(connection, ref, draft.project_id, caller)
+    known = _find_by_external_id(connection, ref, draft.external_id)
+    if known is not None and not _is_own(known, connection, caller):
+        known, draft = None, draft.model_copy(update={"external_id": None})
+    if known is not None:
+        wanted = (draft.checkpoint_type, draft.project_id)
+        if (known.checkpoint_type, known.project_id) != wanted:
+            raise EntryDiffers(
+                "this external_id belongs to a different checkpoint",
+                hint="use a different external_id for each checkpoint",
+            )
+        return checkpoint_of(known)
+    id_ = uuid4()
+    staged = hand_over_entries(connection, ref, source, id_, draft.project_id, caller=caller)
+    statement = insert(checkpoints).values(
+        tenant=ref.id,
+        id=id_,
+        checkpoint_type=draft.checkpoint_type,
+        project_id=draft.project_id,
+        external_id=draft.external_id,
+        requested_by=by,
+        state="waiting" if staged else "done",
+        staged=staged,
+        processed_at=None if staged else func.now(),
+    )
+    row = connection.execute(statement.returning(checkpoints)).one()
+    notify(connection, ref.id)
+    return checkpoint_of(row)
+
+
 def checkpoint_of(row: Row[Any]) -> Checkpoint:
     """Return the checkpoint in a row."""
-    return Checkpoint(
-        id=row.id,
-        checkpoint_type=row.checkpoint_type,
-        project_id=row.project_id,
-        state=row.state,
-        staged=row.staged,
-        embedded=row.embedded,
-        merged=row.merged,
-        failed=row.failed,
-        error=row.error,
-        requested_at=row.requested_at,
-        processed_at=row.processed_at,
-    )
+    return Checkpoint(**{one.name: getattr(row, one.name) for one in fields(Checkpoint)})
 
 
 def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -24,8 +24,9 @@ from rag_assets.mcp.knowledge import Knowledge, current_message
 from rag_assets.mcp.tools import Tool
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Role, SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Caller, Role, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (
     About,
     CheckpointDraft,
@@ -46,6 +47,8 @@ _ANSWER = TypeAdapter(Answer)
 _CONTEXT = TypeAdapter(Context)
 _PROGRESS = TypeAdapter(CheckpointProgress)
 _UUID = TypeAdapter(UUID)
+_Question = TypeVar("_Question")
+_T = TypeVar("_T")
 _NAME = Field(max_length=100)
 _OptionalName = Annotated[str | None, _NAME]
 _Text = Annotated[str, Field(max_length=20_000)]
@@ -120,11 +123,7 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             token_budget=token_budget,
             project_id=project_id,
         )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        context = await _create_questions(knowledge).context(record, question, message.caller)
+        context = await _ask(knowledge, Questions.context, question)
         shown = replace(context, patterns=_neutralize_patterns(context.patterns))
         return _CONTEXT.dump_json(shown, exclude_none=True).decode()
 
@@ -149,13 +148,7 @@ def _build_task_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             max_results=max_results,
             project_id=project_id,
         )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        return _render_answer(
-            await _create_questions(knowledge).for_task(record, question, message.caller)
-        )
+        return _render_answer(await _ask(knowledge, Questions.for_task, question))
 
     return experience_for_task
 
@@ -176,13 +169,7 @@ def _build_failure_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             task_type=task_type,
             project_id=project_id,
         )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        return _render_answer(
-            await _create_questions(knowledge).for_failure(record, question, message.caller)
-        )
+        return _render_answer(await _ask(knowledge, Questions.for_failure, question))
 
     return experience_for_failure
 
@@ -248,62 +235,60 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return experience_feedback
 
 
-PROJECT = Tool(
-    name="experience_project",
-    description="Create a project that contributes entries, or change its name and state.",
-    function=_build_project_tool,
-    roles=_ROLES,
+def _declare_tool(
+    name: str, description: str, function: Callable[[Knowledge], Callable[..., Awaitable[str]]]
+) -> Tool:
+    return Tool(name=name, description=description, function=function, roles=_ROLES)
+
+
+PROJECT = _declare_tool(
+    "experience_project",
+    "Create a project that contributes entries, or change its name and state.",
+    _build_project_tool,
 )
-CHECKPOINT = Tool(
-    name="experience_checkpoint",
-    description=(
+CHECKPOINT = _declare_tool(
+    "experience_checkpoint",
+    (
         "Have what a project has staged by now embedded, in the background: when a phase or the"
         " project ends, or is cancelled. A manual one without a project is for all your projects."
     ),
-    function=_build_checkpoint_tool,
-    roles=_ROLES,
+    _build_checkpoint_tool,
 )
-CHECKPOINT_PROGRESS = Tool(
-    name="experience_checkpoint_progress",
-    description="Whether a checkpoint is done, and how many of its entries are found.",
-    function=_build_progress_tool,
-    roles=_ROLES,
+CHECKPOINT_PROGRESS = _declare_tool(
+    "experience_checkpoint_progress",
+    "Whether a checkpoint is done, and how many of its entries are found.",
+    _build_progress_tool,
 )
-CONTEXT = Tool(
-    name="experience_context",
-    description=(
+CONTEXT = _declare_tool(
+    "experience_context",
+    (
         "Write the context of an agent for a task: the basic context, and after it a block with"
         " what past projects learned."
     ),
-    function=_build_context_tool,
-    roles=_ROLES,
+    _build_context_tool,
 )
-FOR_TASK = Tool(
-    name="experience_for_task",
-    description="What past projects learned about a task like this one, best first.",
-    function=_build_task_tool,
-    roles=_ROLES,
+FOR_TASK = _declare_tool(
+    "experience_for_task",
+    "What past projects learned about a task like this one, best first.",
+    _build_task_tool,
 )
-FOR_FAILURE = Tool(
-    name="experience_for_failure",
-    description="What solved failures like this one in past projects, best first.",
-    function=_build_failure_tool,
-    roles=_ROLES,
+FOR_FAILURE = _declare_tool(
+    "experience_for_failure",
+    "What solved failures like this one in past projects, best first.",
+    _build_failure_tool,
 )
-CAPTURE = Tool(
-    name="experience_capture",
-    description=(
+CAPTURE = _declare_tool(
+    "experience_capture",
+    (
         "Stage what a project learned: a failure with its verified solution, a gate's rejection"
         " with the approved revision, or what passed a gate at the first attempt."
     ),
-    function=_build_capture_tool,
-    roles=_ROLES,
+    _build_capture_tool,
 )
-FEEDBACK = Tool(
-    name="experience_feedback",
-    description="Report whether a pattern in an answer helped.",
-    function=_build_feedback_tool,
-    roles=_ROLES,
+FEEDBACK = _declare_tool(
+    "experience_feedback",
+    "Report whether a pattern in an answer helped.",
+    _build_feedback_tool,
 )
 
 
@@ -320,11 +305,20 @@ class _Search:
         return await self.knowledge.search(tenant_id, request, patience=patience)
 
 
-def _create_questions(knowledge: Knowledge) -> Questions:
+async def _ask(
+    knowledge: Knowledge,
+    ask: Callable[[Questions, TenantRecord, _Question, Caller], Awaitable[_T]],
+    question: _Question,
+) -> _T:
+    """Answer a question of the current message."""
+
     async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
         return await knowledge.in_thread(work)
 
-    return Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
+    message, experience = current_message(), _create_experience(knowledge)
+    record = await knowledge.in_thread(lambda: experience.record(message.tenant_id))
+    questions = Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
+    return await ask(questions, record, question, message.caller)
 
 
 def _create_experience(knowledge: Knowledge) -> Experience:

@@ -296,7 +296,6 @@ class GuidelineLibrary:
 
     Args:
         lake: holds texts and passages.
-        uploads: accepts and removes files.
     """
 
     def __init__(
@@ -319,9 +318,7 @@ class GuidelineLibrary:
         """Return a page of a project's documents, newest first.
 
         Args:
-            status: only documents with this status.
             after: the `next` of the previous page.
-            limit: maximum number of documents.
 
         Raises:
             InvalidRequest: `after` is malformed.

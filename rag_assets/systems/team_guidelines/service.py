@@ -27,10 +27,6 @@ from rag_assets.systems.team_guidelines.projects import (
 class Guidelines:
     """Team guidelines of an installation. Every call blocks; no connection stays open.
 
-    Args:
-        embedders: embedders of the tenants.
-        uploads: accepts and removes files.
-
     Attributes:
         projects: finds, shows and changes projects and organizations.
         keys: provider keys of projects and organizations.

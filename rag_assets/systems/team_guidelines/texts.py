@@ -105,9 +105,7 @@ class GuidelineTexts:
         """Set a text that is usable (see require_usable); setting the same text has no effect.
 
         Args:
-            ref: reference of the project's tenant.
             text: the new text; an empty text removes it.
-            by: name of the caller.
             replaces: versions that the text may replace; ANY_VERSION allows any; None allows only
                 that no text was stored.
 
@@ -140,9 +138,6 @@ class GuidelineTexts:
 
 def require_usable(text: str, masker: Masker) -> None:
     """Require that a text can be stored and sent to models; checking a long text takes a while.
-
-    Args:
-        masker: finds credentials.
 
     Raises:
         TextRefused: the text is too long, or contains invalid characters or a credential.

@@ -165,10 +165,6 @@ class TreeTable:
         """Delete pages, all pages below them, and the records attached to any of them.
 
         Records attached to an unknown page are deleted as well.
-
-        Args:
-            uuids: uuids of the pages.
-            by: the caller's name, for the events.
         """
         with self._database.begin_exclusive(ref) as connection:
             gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
@@ -408,7 +404,6 @@ class PageLists:
         Args:
             parent: only return pages directly below this page; None returns all pages.
             after: the last uuid of the previous list.
-            limit: maximum number of pages to return.
         """
         query = select(pages).where(pages.c.tenant == tenant_id)
         if parent is not None:
@@ -432,10 +427,8 @@ class PageLists:
         """Return the pages directly below a page, by uuid; that page itself may be unknown.
 
         Args:
-            tenant_id: the tenant.
             parent: the page above them.
             after: the last uuid of the previous list.
-            limit: maximum number of pages to return.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 

@@ -85,9 +85,7 @@ class SettingsService:
     """Reads and changes the settings of workspaces.
 
     Args:
-        catalog: contains the settings.
         allowed: endpoints that the operator allows for models.
-        masker: finds credentials, which settings must not contain.
         vectors: the Postgres with pgvector; None if not configured.
     """
 
@@ -124,10 +122,6 @@ class SettingsService:
         When a workspace is switched on, the whole workspace is indexed again. A new model takes
         effect only then, or when a complete indexing is requested; in a workspace that was never
         indexed, it takes effect at once.
-
-        Args:
-            draft: the settings to change.
-            by: the caller's name, for the event.
 
         Raises:
             UnknownTenant, NoWorkspace: see get().

@@ -100,11 +100,7 @@ class PullReport:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Pulls the sources of one tenant.
-
-    Args:
-        masker: finds credentials.
-    """
+    """Pulls the sources of one tenant."""
 
     catalog: Catalog
     blobs: BlobStore
@@ -125,11 +121,9 @@ class Puller:
         After a failure, stored rows are not read again, except for rows within the overlap.
 
         Args:
-            config: configuration of the source.
             scan: whether to also compare all keys with the stored records, remove records that the
                 database no longer has, and read changes that were missed.
             allow_deletes: whether any number of records may be removed.
-            wait_seconds: time to wait for another process that pulls the source.
 
         Raises:
             TenantLocked: another process pulls the source.
@@ -236,7 +230,6 @@ def find_due_tenants(
     Args:
         records: tenants with pulled sources.
         states: states of their sources, by tenant and source.
-        now: the present time.
         pulled: sources that are being pulled now, for which a second run would be useless.
     """
     quick: dict[str, datetime] = {}
@@ -422,7 +415,6 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     """Make the tree equal to the database's; only a scan removes pages missing in the database.
 
     Args:
-        follower: follower of the source.
         began: when the snapshot was opened; pages that were put later are not removed.
         scan: whether to remove pages that the database does not have.
         allow_deletes: whether any number of pages may be removed.

@@ -184,9 +184,6 @@ class RowReader:
     """Reads the rows of one query.
 
     Args:
-        source_type: type of the records.
-        names: names of the columns, in order.
-        zone: time zone of times without a zone.
         needed: required columns, in addition to the id and the time of a change.
 
     Raises:

@@ -275,8 +275,6 @@ class Statements:
 
     Args:
         dialect: dialect of the database.
-        preparer: quotes names in the dialect.
-        query: the operator's query.
     """
 
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
@@ -295,7 +293,6 @@ class Statements:
         which only the id is sent; it is 0 for other rows.
 
         Args:
-            columns: columns of the query.
             since: whether to select only rows that changed since `:since`.
             of_pages: whether to select only blocks of `:pages`.
         """
