@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -24,8 +24,7 @@ from rag_assets.mcp.knowledge import Knowledge, current_message
 from rag_assets.mcp.tools import Tool
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Caller, Role, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import NO_LIMITS, Patience
+from rag_assets.retrieval.model import Caller, Role
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (
     About,
@@ -292,19 +291,6 @@ FEEDBACK = _declare_tool(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Searches on behalf of the current message."""
-
-    knowledge: Knowledge
-
-    async def search(
-        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
-    ) -> SearchAnswer:
-        """Search one tenant's knowledge."""
-        return await self.knowledge.search(tenant_id, request, patience=patience)
-
-
 async def _ask(
     knowledge: Knowledge,
     ask: Callable[[Questions, TenantRecord, _Question, Caller], Awaitable[_T]],
@@ -317,7 +303,7 @@ async def _ask(
 
     message, experience = current_message(), _create_experience(knowledge)
     record = await knowledge.in_thread(lambda: experience.record(message.tenant_id))
-    questions = Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
+    questions = Questions(knowledge.reader.catalog, knowledge, run_blocking=run)
     return await ask(questions, record, question, message.caller)
 
 
