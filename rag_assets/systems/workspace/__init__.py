@@ -22,7 +22,7 @@ SYSTEM = System(
         keeps_model=True,
         drops_described_secrets=True,
     ),
-    source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
+    source_kinds={"sql": f"{_HERE}.pulling:SQL"},
     tables={
         "pulled_sources": f"{_HERE}.tables:pulled_sources",
         "pulled_queries": f"{_HERE}.tables:pulled_queries",

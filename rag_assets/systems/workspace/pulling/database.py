@@ -36,11 +36,10 @@ from sqlalchemy.pool import NullPool
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.references import resolve_reference
-from rag_assets.systems.workspace.pulling.source import (
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
+from rag_assets.systems.workspace.pulling.dialects import (
     Column,
     Dialect,
-    RecordType,
-    SqlConfig,
     Statements,
     find_dialect,
     supported_databases,

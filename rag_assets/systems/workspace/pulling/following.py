@@ -15,6 +15,7 @@ from rag_assets.records.drafts import BlockChange, Draft, Drafting, Removal
 from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write_drafts
 from rag_assets.storage.catalog.records.model import UNORDERED
 from rag_assets.storage.catalog.records.table import RecordVersion
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
@@ -23,7 +24,6 @@ from rag_assets.systems.workspace.pulling.rows import (
     draft_row,
     problem_of_row,
 )
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.states import AsideRows, PullStates, SourceLock, row_key
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.records.manifests import NAMED, ManifestComparison, ManifestLine
 from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.workspace.pulling import TYPES, RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.database import ForeignKey, ForeignRow, open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.rows import (
@@ -42,7 +43,6 @@ from rag_assets.systems.workspace.pulling.rows import (
     to_text,
     to_truth,
 )
-from rag_assets.systems.workspace.pulling.source import TYPES, RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.states import (
     PullStates,
     SourceLock,

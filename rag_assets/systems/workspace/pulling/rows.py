@@ -16,7 +16,8 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.records.drafts import Draft, Drafting
 from rag_assets.records.text_records import SOURCE_ID
-from rag_assets.systems.workspace.pulling.source import MOST_ROW_BYTES, RecordType
+from rag_assets.systems.workspace.pulling import RecordType
+from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
 
 _ID, _CHANGED = "id", "updated_at"
 

@@ -20,7 +20,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.lock import holds_lock, lock_key
 from rag_assets.storage.catalog.tables import source_records
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
 if TYPE_CHECKING:

@@ -1,106 +1,24 @@
-"""The source of pulled records: its configuration, and the records that were pulled."""
+"""Kinds of databases, and the statements that read an operator's query in each of them.
+
+Each kind must provide one snapshot, a time limit, and the sizes of values. Other kinds are refused:
+without these, a pull could mix states, never end, or load a value of any size.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Any, Final
 
 from psycopg import DataError
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 from psycopg.types.string import TextLoader
-from pydantic import AfterValidator, Field, StringConstraints
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
-from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.hashing import key_of
-from rag_assets.common.references import require_reference
-from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.records import MAX_RECORD_BYTES, RecordsConfig, RecordsSource
-
-RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
-"""Types of records; each type comes before the types that change one of its records."""
-TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
-
-
-def _require_known_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("unknown time zone; use an IANA name such as Europe/Berlin") from None
-    return name
-
-
-def _strip_semicolon(query: str) -> str:
-    return query.rstrip().rstrip(";").rstrip()
-
-
-def _require_reference(url: str) -> str:
-    try:
-        require_reference("url", url)
-    except ConfigurationError as error:
-        raise ValueError(f"{error.message}: {error.hint}") from None
-    return url
-
-
-Query = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_strip_semicolon)
-]
-
-
-class SqlConfig(SourceConfig):
-    """Records of a workspace, pulled from a database by one query per type.
-
-    Attributes:
-        name: the source's given name; part of every document's identity.
-        scope: the access scope of templates, if it differs from the tenant's.
-        url: $NAME, where NAME is the environment variable that contains the database's URL in
-            SQLAlchemy's format.
-        queries: a SELECT for each type of record that is pulled. Its columns are `id`,
-            `updated_at`, and the fields of the type's body.
-        tree: a SELECT of all pages and databases of the tree, with the columns `id` and the fields
-            of a page; each pull reads all of its rows.
-        timezone: time zone of times without a zone.
-        overlap_seconds: how far before the last known change a pull starts; a change may be
-            committed this long after its `updated_at`.
-        every_seconds: interval between pulls; longer if they take long.
-        timeout_seconds: time limit of an SQL statement.
-    """
-
-    type: Literal["sql"] = "sql"
-    url: Annotated[str, AfterValidator(_require_reference)]
-    queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
-    tree: Query | None = None
-    timezone: Annotated[str, AfterValidator(_require_known_zone)] = "UTC"
-    overlap_seconds: int = Field(default=300, ge=0, le=86_400)
-    every_seconds: int = Field(default=60, ge=5, le=86_400)
-    timeout_seconds: int = Field(default=120, ge=1, le=3_600)
-
-    def query_key(self, source_type: RecordType) -> str:
-        """Return a hash of all that determines a query's result; a new hash restarts the query."""
-        return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
-
-
-def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
-    if context.records is None:
-        raise ConfigurationError(
-            f"source {config.name!r}: reading records needs an open catalog",
-            hint="open the source with the tenant's catalog",
-        )
-    if not context.typed:
-        raise ConfigurationError(
-            f"source {config.name!r}: only workspaces can pull records",
-            hint="set `profile: workspace`, or have an application push them",
-        )
-    plain = RecordsConfig(name=config.name, scope=config.scope)
-    return RecordsSource(plain, context.records, context.uploads)
-
-
-SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)
-
+from rag_assets.ingest.sources.records import MAX_RECORD_BYTES
+from rag_assets.systems.workspace.pulling import SqlConfig
 
 _SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
 """Codes of Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
@@ -275,6 +193,8 @@ class Statements:
 
     Args:
         dialect: dialect of the database.
+        preparer: quotes names in the dialect.
+        query: the operator's query.
     """
 
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
@@ -293,6 +213,7 @@ class Statements:
         which only the id is sent; it is 0 for other rows.
 
         Args:
+            columns: columns of the query.
             since: whether to select only rows that changed since `:since`.
             of_pages: whether to select only blocks of `:pages`.
         """
