@@ -1,5 +1,6 @@
-"""Glob patterns as in a shell: `*`, `?` and `[…]` within a folder, `**` across folders, `~`.
+"""Glob patterns as in a shell, and the source type `globs`: the files that match patterns.
 
+`*`, `?` and `[…]` match within a folder, `**` matches across folders, `~` is the home folder.
 Hidden files match, and matching is case-sensitive. Links that lead out of a pattern's root folder
 are not followed.
 """

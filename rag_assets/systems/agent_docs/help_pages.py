@@ -1,6 +1,8 @@
-"""Pages from the help of commands and their subcommands.
+"""Pages from the help and the man pages of commands and their subcommands.
 
-Understands the formats of argparse, click, cobra, clap, git and the aws command line.
+The help may have the format of argparse, click, cobra, clap, git or the aws command line. Man pages
+are written in mdoc(7) or man(7). mandoc renders mdoc as Markdown and man as text; pandoc renders
+man as Markdown.
 """
 
 from __future__ import annotations

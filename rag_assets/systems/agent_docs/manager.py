@@ -1,4 +1,8 @@
-"""The index manager: builds, refreshes and searches the indexes of agents."""
+"""The index manager: builds, refreshes and searches the indexes of agents.
+
+A hybrid search combines the ranking by vectors with a ranking by words. Words match exact names and
+flags, which vectors may miss.
+"""
 
 from __future__ import annotations
 

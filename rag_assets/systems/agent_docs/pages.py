@@ -1,4 +1,8 @@
-"""Documentation pages: Markdown files with a command and its version in their front matter."""
+"""Documentation pages: Markdown files with a command and its version in their front matter.
+
+`aws help` prints a man page made by docutils. This module converts it itself, because a terminal
+renderer would hyphenate even exact names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Stores of passages: their data model, protocol, exact search, memory store and file helpers."""
+"""Stores of passages: their data model, protocol, exact search, memory store, and trust in them.
+
+An index is stored next to its documentation, often in a repository that others can write to. So its
+state is sealed with a key in the user's home folder, and contains a digest of each passage: of its
+text, its location and the content of its file. An index without a valid seal is built again. Before
+a passage is returned, its digest is checked and its bytes are compared with the file. This check
+reads only the passage, not the whole file, and costs some microseconds per passage of an answer.
+"""
 
 from __future__ import annotations
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -277,10 +276,10 @@ def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     expires = None
     if entry.embedded_at is not None and days is not None:
         expires = entry.embedded_at + timedelta(days=days)
-    texts = problem_of(entry), solution_of(entry), when_to_try(entry)
     return PatternEntry(
         *(entry.id, entry.project_id, entry.checkpoint_id, entry.contributed_by),
-        *(entry.captured_at, entry.embedded_at, expires, *texts),
+        *(entry.captured_at, entry.embedded_at, expires),
+        *(problem_of(entry), solution_of(entry), when_to_try(entry)),
         *(entry.agent_type, entry.task_type, entry.technology),
     )
 
@@ -301,54 +300,41 @@ def _read_report(
     Args:
         days: days for which entries are kept; None means without limit.
     """
-    living = (_STAGED.tenant == tenant_id, is_living(cutoff))
-    by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
-    entries: dict[str, int] = dict(connection.execute(by_type).all())
+    staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
+    asked, said = experience_questions.c, experience_feedback.c
+    living = (staged, is_living(cutoff))
+
+    def count(table: Table, *conditions: ColumnElement[bool]) -> int:
+        query = select(func.count()).select_from(table).where(*conditions)
+        return connection.scalar(query) or 0
+
+    def count_by(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> dict[str, int]:
+        query = select(column, func.count()).where(*conditions).group_by(column)
+        return dict(connection.execute(query).tuples().all())
+
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    soon = None if cutoff is None else cutoff + _SOON
-    expiring = 0
-    if soon is not None:
-        expiring = (
-            connection.scalar(select(func.count()).where(*living, _STAGED.embedded_at < soon)) or 0
-        )
-    merges = select(_MERGES.way, func.count()).where(
-        _MERGES.tenant == tenant_id, _MERGES.split_at.is_(None)
-    )
-    asked = experience_questions.c
-    questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
-    said = experience_feedback.c
-    outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
-    feedback: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).all())
     shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
     answered = set(connection.scalars(shown))
-    patterns = {
-        str(id_) for id_ in connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
-    }
-
-    def count(*conditions: Any) -> int:
-        query = select(func.count()).select_from(knowledge_staging)
-        return connection.scalar(query.where(_STAGED.tenant == tenant_id, *conditions)) or 0
-
+    found = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    patterns = {str(id_) for id_ in found}
+    feedback = count_by(said.outcome, said.tenant == tenant_id)
+    expiring = 0
+    if cutoff is not None:
+        expiring = count(knowledge_staging, *living, _STAGED.embedded_at < cutoff + _SOON)
     return Report(
         patterns=len(patterns),
-        entries=entries,
-        staged=count(_STAGED.checkpoint_id.is_(None)),
-        failed=count(_STAGED.failure.is_not(None)),
-        merges=dict(connection.execute(merges.group_by(_MERGES.way)).all()),
-        splits=connection.scalar(
-            select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
-        )
-        or 0,
-        questions=dict(connection.execute(questions.group_by(asked.use)).all()),
+        entries=count_by(_STAGED.entry_type, *living),
+        staged=count(knowledge_staging, staged, _STAGED.checkpoint_id.is_(None)),
+        failed=count(knowledge_staging, staged, _STAGED.failure.is_not(None)),
+        merges=count_by(_MERGES.way, merges, _MERGES.split_at.is_(None)),
+        splits=count(experience_merges, merges, _MERGES.split_at.is_not(None)),
+        questions=count_by(asked.use, asked.tenant == tenant_id),
         helped=feedback.get("helped", 0),
         did_not_help=feedback.get("did_not_help", 0),
         never_shown=len(patterns - answered),
-        open_checkpoints=connection.scalar(
-            select(func.count())
-            .select_from(checkpoints)
-            .where(checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done")
-        )
-        or 0,
+        open_checkpoints=count(
+            checkpoints, checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done"
+        ),
         expires_within_30_days=expiring,
         next_expiry=None if oldest is None or days is None else oldest + timedelta(days=days),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
@@ -170,7 +170,7 @@ class Assigner:
                 other.entry.id,
                 problem,
                 solution,
-                _bounds_to_json(self._bounds),
+                asdict(self._bounds),
             )
             if best is None or _sum_cosines(found) > _sum_cosines(best):
                 best = found
@@ -286,7 +286,3 @@ def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
 
 def _sum_cosines(found: Assignment) -> float:
     return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
-
-
-def _bounds_to_json(bounds: Bounds) -> dict[str, float]:
-    return {"problem": bounds.problem, "solution": bounds.solution}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select
@@ -21,14 +20,6 @@ from rag_assets.systems.experience.tables import knowledge_staging
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
-
-
-class CodeContents(Protocol):
-    """Returns the present content of locations in code."""
-
-    def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """Return a hash of the content of each existing location; None if it was not read yet."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +35,7 @@ class FilesOfTenant:
     tenant: Tenant
 
     def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """See CodeContents."""
+        """Return a hash of the content of each existing location; None if it was not read yet."""
         ids = {
             document_id(source.name, place.path): place.path
             for place in places
@@ -57,7 +48,7 @@ class FilesOfTenant:
         return {place: present[place.path] for place in places if place.path in present}
 
 
-def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
+def find_code(catalog: Catalog, tenant: Tenant) -> FilesOfTenant | None:
     """Return the code that a tenant's entries are about; None if its code tenant is unknown."""
     if tenant.experience.code_tenant is None:
         return None
@@ -67,7 +58,7 @@ def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     return FilesOfTenant(catalog, Tenant.from_config(record.config))
 
 
-def add_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+def add_contents(code: FilesOfTenant | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
     """Return locations with their present content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(

@@ -34,6 +34,7 @@ from rag_assets.systems.experience.model import (
     entry_problems,
     require_no_problem,
     require_verified,
+    validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import quality_of
@@ -363,11 +364,7 @@ def _read_file(file: Path) -> str:
 
 
 def _validate(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
-    try:
-        return model.model_validate({name: one for name, one in given.items() if one is not None})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct this argument") from None
+    return validate_fields(model, given, hint="correct this argument")
 
 
 def parse_id(text: str) -> UUID:

@@ -138,7 +138,7 @@ class _Text:
     def numbers(self) -> frozenset[str]:
         numbers = load_words()["numbers"]
         written = {numbers[word] for word in self.words if word in numbers}
-        return written.union(_NUMBER.findall(self.plain))
+        return frozenset(written).union(_NUMBER.findall(self.plain))
 
     @cached_property
     def units(self) -> frozenset[str]:

@@ -3,6 +3,10 @@
 Searches find an entry once it has a pattern. Entries are compared only with published entries, in
 the order of their capture. So a run that continues after an interrupted run reaches the same
 result.
+
+The searched text, the keys and the metadata of an entry are derived from its captured fields. When
+the rules for them change, this step rewrites the records of earlier rules, and the next run embeds
+the texts that differ. Until then the earlier versions answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL statements that merge patterns manually, and split entries off patterns.
+"""SQL statements that merge, split and delete patterns, and delete questions.
 
 Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern if manual
 merges are ignored, and a pattern, which is the root above its home. Splitting off an entry that

@@ -1,14 +1,14 @@
-"""Request bodies, the rules for their fields, and stored entries."""
+"""Request bodies, the rules for their fields, stored entries, and the source that lists entries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
@@ -17,6 +17,7 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceK
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 from rag_assets.retrieval.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
+from rag_assets.tenants.problems import problem_of
 
 ANY_AGENT = "any"
 """The agent type of an entry that applies to every agent."""
@@ -48,6 +49,7 @@ NEEDED: Mapping[EntryType, tuple[str, ...]] = {
 """The fields that an entry must have; the solution of a failure must be verified as well."""
 _ALL_FIELDS = frozenset(name for names in FIELDS.values() for name in names)
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _TEXT_SCHEMA = {"type": "string"}
 _NULL_SCHEMA = {"type": "null"}
 
@@ -389,6 +391,19 @@ def retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of a retraction with its problem."""
     if (draft.project_id is None) == (draft.token is None):
         yield "project_id", "set exactly one of project_id and token_id"
+
+
+def validate_fields(model: type[_Model], given: Mapping[str, Any], *, hint: str) -> _Model:
+    """Return an instance of a model with these fields; a field that is None keeps its default.
+
+    Raises:
+        InvalidRequest: a field is invalid; the error names the first one.
+    """
+    try:
+        return model.model_validate({name: one for name, one in given.items() if one is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(problem_of(first), hint=hint) from None
 
 
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:

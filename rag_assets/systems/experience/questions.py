@@ -104,19 +104,6 @@ class ExperienceSearch(Protocol):
         """Search one tenant's knowledge."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PatientSearch:
-    """Searches with short limits, for an agent that can continue without the answer."""
-
-    search_of_tenant: ExperienceSearch
-
-    async def search(
-        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
-    ) -> SearchAnswer:
-        """Search one tenant's knowledge within short limits."""
-        return await self.search_of_tenant.search(tenant_id, request, patience=_PATIENCE)
-
-
 class BlockingRunner(Protocol):
     """Runs blocking work on behalf of a caller."""
 
@@ -139,6 +126,7 @@ class Questions:
         run_blocking: runs queries of the catalog.
         clock: decides which entries are expired.
         recorded: whether questions are recorded, so that feedback on them is possible.
+        patience: time limits of searches.
     """
 
     catalog: Catalog
@@ -146,6 +134,7 @@ class Questions:
     run_blocking: BlockingRunner = in_thread
     clock: Clock = field(default_factory=Clock)
     recorded: bool = True
+    patience: Patience = NO_LIMITS
 
     async def for_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
@@ -188,7 +177,7 @@ class Questions:
             RoleRefused: the caller's role may not ask this tenant.
             UnknownTenant: the tenant was removed.
         """
-        patient = replace(self, search=_PatientSearch(self.search))
+        patient = replace(self, patience=_PATIENCE)
         try:
             with limited(_PATIENCE.whole, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
@@ -251,7 +240,7 @@ class Questions:
         for count in _HITS:
             narrowed = _exclude_equal_entries(request, found.keys)
             answer = await self.search.search(
-                record.id, narrowed.model_copy(update={"top_k": count})
+                record.id, narrowed.model_copy(update={"top_k": count}), patience=self.patience
             )
             if answer.disabled:
                 return Answer.of_disabled()
@@ -292,7 +281,9 @@ class Questions:
             changes = {"filters": filters, "top_k": _HITS[0]} | (
                 {"min_score": -1.0} if is_same else {}
             )
-            answer = await self.search.search(record.id, request.model_copy(update=changes))
+            answer = await self.search.search(
+                record.id, request.model_copy(update=changes), patience=self.patience
+            )
             if answer.hits:
                 return _score_entries(answer.hits), is_same
         return {}, False

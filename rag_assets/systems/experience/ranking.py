@@ -1,4 +1,7 @@
-"""Ranks patterns by relevance, and the alternatives for one problem by success; never by age."""
+"""Orders patterns for an answer, and renders them as a block of text for an agent.
+
+Patterns are ordered by relevance, and the alternatives for one problem by success; never by age.
+"""
 
 from __future__ import annotations
 

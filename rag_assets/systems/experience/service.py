@@ -1,4 +1,8 @@
-"""Experience: the operations that the API, the command line, the panel and MCP share."""
+"""Experience: the operations that the API, the command line, the panel and MCP share.
+
+Projects, entries, checkpoints and feedback are here; the operations of admins are in
+administration.py, and the answers to questions in questions.py.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
@@ -35,17 +35,18 @@ from rag_assets.systems.experience.model import (
     FeedbackDraft,
     ProjectDraft,
     TaskQuestion,
+    validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import quality_of
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import problem_of
 
 _ROLES: frozenset[Role] = frozenset({"orchestrator"})
 _ANSWER = TypeAdapter(Answer)
 _CONTEXT = TypeAdapter(Context)
 _PROGRESS = TypeAdapter(CheckpointProgress)
 _UUID = TypeAdapter(UUID)
+_Model = TypeVar("_Model", bound=BaseModel)
 _Question = TypeVar("_Question")
 _T = TypeVar("_T")
 _NAME = Field(max_length=100)
@@ -58,10 +59,8 @@ def _build_project_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_project(
         project_id: str, name: Annotated[str, Field(max_length=256)], state: ProjectState = "active"
     ) -> str:
-        draft, id_ = (
-            _validate(ProjectDraft, name=name, state=state),
-            _parse_id("project_id", project_id),
-        )
+        draft = _validate(ProjectDraft, {"name": name, "state": state})
+        id_ = _parse_id("project_id", project_id)
         message = current_message()
         put = partial(_create_experience(knowledge).put_project, message.tenant_id, id_, draft)
         project = await knowledge.in_thread(partial(put, message.caller))
@@ -76,12 +75,7 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
         project_id: str | None = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
-        draft = _validate(
-            CheckpointDraft,
-            checkpoint_type=checkpoint_type,
-            project_id=project_id,
-            external_id=external_id,
-        )
+        draft = _validate(CheckpointDraft, locals())
         message = current_message()
         checkpoint = await knowledge.in_thread(
             lambda: _create_experience(knowledge).request_checkpoint(
@@ -114,14 +108,10 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         token_budget: Annotated[int, Field(ge=200, le=8_000)] = 1_500,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            ContextQuestion,
-            task={"description": task_description, "type": task_type, "technology": technology},
-            agent_type=agent_type,
-            basic_context=basic_context,
-            token_budget=token_budget,
-            project_id=project_id,
-        )
+        task = {"description": task_description, "type": task_type, "technology": technology}
+        given = {"task": task, "agent_type": agent_type, "project_id": project_id}
+        given |= {"basic_context": basic_context, "token_budget": token_budget}
+        question = _validate(ContextQuestion, given)
         context = await _ask(knowledge, Questions.context, question)
         shown = replace(context, patterns=_neutralize_patterns(context.patterns))
         return _CONTEXT.dump_json(shown, exclude_none=True).decode()
@@ -138,15 +128,7 @@ def _build_task_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         max_results: Annotated[int, Field(ge=1, le=5)] = 5,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            TaskQuestion,
-            task_description=task_description,
-            agent_type=agent_type,
-            task_type=task_type,
-            technology=technology,
-            max_results=max_results,
-            project_id=project_id,
-        )
+        question = _validate(TaskQuestion, locals())
         return _render_answer(await _ask(knowledge, Questions.for_task, question))
 
     return experience_for_task
@@ -160,14 +142,7 @@ def _build_failure_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         task_type: _OptionalName = None,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            FailureQuestion,
-            failure_description=failure_description,
-            error_message=error_message,
-            agent_type=agent_type,
-            task_type=task_type,
-            project_id=project_id,
-        )
+        question = _validate(FailureQuestion, locals())
         return _render_answer(await _ask(knowledge, Questions.for_failure, question))
 
     return experience_for_failure
@@ -192,8 +167,7 @@ def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         about: Annotated[list[About] | None, Field(max_length=50)] = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
-        given = {name: value for name, value in locals().items() if name != "knowledge"}
-        draft = _validate(EntryDraft, **given)
+        draft = _validate(EntryDraft, locals())
         message = current_message()
         captured = await knowledge.in_thread(
             lambda: _create_experience(knowledge).capture(
@@ -216,7 +190,7 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_feedback(
         query_id: str, pattern_id: str, outcome: Literal["helped", "did_not_help"]
     ) -> str:
-        draft = _validate(FeedbackDraft, query_id=query_id, pattern_id=pattern_id, outcome=outcome)
+        draft = _validate(FeedbackDraft, locals())
         message = current_message()
         counts = await knowledge.in_thread(
             lambda: _create_experience(knowledge).feedback(
@@ -338,16 +312,7 @@ def _parse_id(name: str, text: str) -> UUID:
         raise InvalidRequest(f"{name}: not a valid UUID", hint="correct that field") from None
 
 
-def _validate(model: type[Any], **values: Any) -> Any:
-    """Return an instance of the model with these values.
-
-    Raises:
-        InvalidRequest: a value is invalid; the error names the first invalid field.
-    """
-    given = {name: value for name, value in values.items() if value is not None}
-    try:
-        valid: BaseModel = model.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct that field") from None
-    return valid
+def _validate(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+    """Return an instance of the model with the arguments of a tool, which `locals()` contains."""
+    own = {name: value for name, value in given.items() if name != "knowledge"}
+    return validate_fields(model, own, hint="correct that field")

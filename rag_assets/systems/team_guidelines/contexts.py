@@ -1,8 +1,8 @@
-"""Contexts: the guidelines for a prompt.
+"""Contexts: the guidelines for a prompt, rendered as a section within a budget of tokens.
 
 A context contains passages of documents; without passages, it contains the project's plain text;
 without either, it is empty. If a provider or the index fails, the context contains no passages, but
-the request still succeeds.
+the request still succeeds. The MCP prompt `team_guidelines` returns the same section.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Endpoints for the documents of a project, their upload, and the project's usage."""
+"""Endpoints of a project's documents, its plain text, and the context of a task."""
 
 from __future__ import annotations
 

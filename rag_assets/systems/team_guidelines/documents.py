@@ -1,7 +1,4 @@
-"""Documents as the people of a project see them, with their progress through the pipeline.
-
-Stages do not record their progress; it is computed from the results of each stage in the lake.
-"""
+"""The documents of a project: their progress, and listing, enabling, retrying and deleting them."""
 
 from __future__ import annotations
 

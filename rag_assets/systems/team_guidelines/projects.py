@@ -1,4 +1,4 @@
-"""Projects and organizations of team guidelines: find, show, create and change them."""
+"""Projects and organizations: finding, showing and changing them, and their provider keys."""
 
 from __future__ import annotations
 

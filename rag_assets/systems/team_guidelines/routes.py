@@ -1,4 +1,4 @@
-"""Access of callers to projects and organizations: dependencies of the endpoints below /api."""
+"""Endpoints for organizations and projects, and for the provider keys of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The services of team guidelines as one object, for endpoints, commands and pages."""
+"""The services of team guidelines as one object, and the report of a project's usage."""
 
 from __future__ import annotations
 

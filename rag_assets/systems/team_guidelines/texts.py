@@ -1,4 +1,16 @@
-"""Plain texts of projects, for prompts for which no passage of a document was found."""
+"""Plain texts of projects, and the rules in the front matter of their documents.
+
+A plain text is for prompts for which no passage of a document was found. Rules add documents to
+tasks, in addition to search results:
+
+    ---
+    always: true                    applies to every task
+    paths: ["tests/**", "*.spec.ts"]        applies to tasks about files that match a glob
+    ---
+
+A sync stores the rules of published Markdown documents in `guideline_rules`. A context includes
+the passages of the rules that apply to its task.
+"""
 
 from __future__ import annotations
 

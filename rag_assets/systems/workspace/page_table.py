@@ -1,4 +1,7 @@
-"""Changes of a workspace's tree in the catalog; a change takes effect when it is committed."""
+"""The tree of a workspace in the catalog: changes, and lists of pages.
+
+A change takes effect when it is committed. A list has the titles that the caller may read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settings of workspaces: the allowed values, and their effects."""
+"""Settings of workspaces: the allowed values, and their effects.
+
+The last step of a sync copies vectors to the back end that the settings choose.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from rag_assets.systems.experience.model import (
     FailureQuestion,
     PatternFilter,
     TaskQuestion,
+    validate_fields,
 )
 from rag_assets.systems.experience.patterns import MAX_CHOICES
 from rag_assets.systems.experience.questions import Questions
@@ -85,7 +86,7 @@ async def patterns(visit: Visit) -> Response:
     administration, record = room.experience.administration, room.record
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
-    wanted = _parse_filter({"order": "use"} | given)
+    wanted = validate_fields(PatternFilter, {"order": "use"} | given, hint="correct that field")
     after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
@@ -236,14 +237,6 @@ async def retract_entry(visit: Visit) -> Response:
         )
     )
     return visit.redirect("")
-
-
-def _parse_filter(given: dict[str, str]) -> PatternFilter:
-    try:
-        return PatternFilter.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct that field") from None
 
 
 def _parse_id(text: str) -> UUID:

@@ -1,4 +1,4 @@
-"""Pages of the knowledge base: list, upload, watch and delete documents, and show one of them."""
+"""Panel pages of a project's documents and of its plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of models: keys, the embedder that results from them, and changing its provider."""
+"""Panel pages of models and keys, of usage, and for trying a task."""
 
 from __future__ import annotations
 

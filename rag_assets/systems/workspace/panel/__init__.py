@@ -1,4 +1,4 @@
-"""The workspace of a panel visit, with the calls that its pages need."""
+"""Panel pages of workspaces: status, records, tree, warnings and settings."""
 
 from __future__ import annotations
 

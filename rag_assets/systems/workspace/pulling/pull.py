@@ -1,4 +1,8 @@
-"""Pulls of a tenant's sources, and the choice of the sources that are due."""
+"""Pulls of a tenant's sources, and the choice of the sources that are due.
+
+A pull follows changes, and compares complete lists from the database with the stored state: all
+keys, and the tree.
+"""
 
 from __future__ import annotations
 
