@@ -15,7 +15,6 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
 from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.own_places import with_own_places
 from rag_assets.ingest.chunking.passages import Passage, locate
 from rag_assets.ingest.chunking.sentence import SENTENCE
 from rag_assets.ingest.parsing import media_types
@@ -174,8 +173,19 @@ class CutFile:
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Split a text into sentences, so that no two passages start at the same position."""
-    return list(with_own_places(SENTENCE.split(request)))
+    """Split a text into sentences, so that no two passages start at the same position.
+
+    A passage that would start no later than the previous one starts with its new text instead. It
+    is left out if it has no new text.
+    """
+    passages: list[Passage] = []
+    last = -1
+    for passage in SENTENCE.split(request):
+        start = passage.start if passage.start > last else max(passage.new_start, last + 1)
+        if start < passage.end:
+            passages.append(replace(passage, start=start))
+            last = start
+    return passages
 
 
 PASSAGE = ChunkerKind(
@@ -252,7 +262,7 @@ class Passages:
 
     Attributes:
         text_hashes: hash of the embedded text, by passage id.
-        digests: digest of each passage by its id; see trust.passage_digest.
+        digests: digest of each passage by its id; see stores.passage_digest.
         texts: embedded texts that the previous index lacks, by hash.
         left_out: files without passages, and why.
     """
