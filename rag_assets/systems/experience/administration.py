@@ -43,7 +43,7 @@ from rag_assets.systems.experience.patterns import (
     NAMES,
     Aliases,
     PatternReader,
-    cutoff_of,
+    compute_cutoff,
     is_living,
     resolve_names,
 )
@@ -54,7 +54,7 @@ from rag_assets.systems.experience.tables import (
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
+from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
@@ -76,7 +76,7 @@ class Administration:
 
     def cutoff(self, record: TenantRecord) -> datetime | None:
         """Return the time before which embedded entries are expired."""
-        return cutoff_of(Tenant.from_config(record.config), self._clock.now())
+        return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
     def page(
         self,
@@ -94,7 +94,9 @@ class Administration:
         )
         return self._add_stale_paths(record, found)
 
-    def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
+    def find_unmatched_names(
+        self, record: TenantRecord, wanted: PatternFilter
+    ) -> tuple[UnmatchedName, ...]:
         """Return the names in a filter that match no entry, in any spelling variant."""
         return self._resolve_names(record, wanted)[1]
 
@@ -109,7 +111,7 @@ class Administration:
             UnknownExperience: no pattern has this id.
         """
         cutoff, days = self.cutoff(record), _retention_days(record)
-        found = self._reader.one(record.id, pattern, cutoff)
+        found = self._reader.find_pattern(record.id, pattern, cutoff)
         if found is None:
             raise _unknown_pattern_error()
         [found] = self._add_stale_paths(record, [found])
@@ -139,8 +141,8 @@ class Administration:
                 hint="choose a different target pattern",
             )
         cutoff = self.cutoff(record)
-        first = self._reader.one(record.id, pattern, cutoff)
-        second = self._reader.one(record.id, into, cutoff)
+        first = self._reader.find_pattern(record.id, pattern, cutoff)
+        second = self._reader.find_pattern(record.id, into, cutoff)
         if first is None or second is None:
             raise _unknown_pattern_error()
         if _type_and_gate(first) != _type_and_gate(second):
@@ -248,7 +250,7 @@ class Administration:
         named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
         living = self._reader.living_entries(tenant_id, named, cutoff)
         texts = {
-            id_: (_cut_excerpt(problem_of(e)), _cut_excerpt(solution_of(e)))
+            id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
         }
         columns = [one.name for one in fields(Merge) if one.name in _MERGES]
@@ -279,7 +281,7 @@ def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     return PatternEntry(
         *(entry.id, entry.project_id, entry.checkpoint_id, entry.contributed_by),
         *(entry.captured_at, entry.embedded_at, expires),
-        *(problem_of(entry), solution_of(entry), when_to_try(entry)),
+        *(describe_problem(entry), describe_solution(entry), when_to_try(entry)),
         *(entry.agent_type, entry.task_type, entry.technology),
     )
 

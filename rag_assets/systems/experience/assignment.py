@@ -21,15 +21,15 @@ from rag_assets.systems.experience.differences import (
     find_problem_difference,
     find_solution_difference,
 )
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
 from rag_assets.systems.experience.wording import (
     compared_problem,
+    describe_solution,
     exact_key,
     problem_key,
     searched_text,
-    solution_of,
 )
 
 _CANDIDATES = 30
@@ -151,7 +151,9 @@ class Assigner:
             problem = _compute_cosine(
                 vectors, compared_problem(entry), compared_problem(other.entry)
             )
-            solution = _compute_cosine(vectors, solution_of(entry), solution_of(other.entry))
+            solution = _compute_cosine(
+                vectors, describe_solution(entry), describe_solution(other.entry)
+            )
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
             if find_problem_difference(compared_problem(entry), compared_problem(other.entry)):
@@ -160,7 +162,7 @@ class Assigner:
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if find_solution_difference(solution_of(entry), solution_of(other.entry)):
+            if find_solution_difference(describe_solution(entry), describe_solution(other.entry)):
                 continue
             found = Assignment(
                 entry,
@@ -205,7 +207,7 @@ class Assigner:
         texts = {
             sha256_hex(text): text
             for entry in compared
-            for text in (compared_problem(entry), solution_of(entry))
+            for text in (compared_problem(entry), describe_solution(entry))
         }
         vectors, reason = vectors_of(ctx, self._serving, texts)
         return near, vectors, reason
@@ -257,7 +259,7 @@ class Assigner:
         )
         with self._ctx.catalog.database.begin() as connection:
             return [
-                _Known(entry_of(row), row.home_id, row.problem_id)
+                _Known(entry_from_row(row), row.home_id, row.problem_id)
                 for row in connection.execute(query)
             ]
 
@@ -279,7 +281,7 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
 
 
 def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (compared_problem(found.entry), solution_of(found.entry))
+    texts = (compared_problem(found.entry), describe_solution(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
 

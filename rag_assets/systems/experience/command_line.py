@@ -37,7 +37,7 @@ from rag_assets.systems.experience.model import (
     validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
 from rag_assets.tenants.problems import problem_of
 
@@ -70,7 +70,7 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
             {
                 "id": str(one.entry.id),
                 "new": one.new,
-                "quality": quality_of(one.entry.entry_type),
+                "quality": determine_quality(one.entry.entry_type),
                 "staged": one.staged,
                 "masked": one.masked,
             }
@@ -197,7 +197,7 @@ def list_patterns(
         if len(page) < _PATTERNS_AT_ONCE:
             break
     if not found:
-        _warn_of_names(experience.administration.unmatched(record, wanted))
+        _warn_of_names(experience.administration.find_unmatched_names(record, wanted))
     if as_json:
         print_json({"patterns": [_to_plain(one) for one in found]})
         return

@@ -141,17 +141,17 @@ class Entries:
                         "this external_id belongs to a different entry",
                         hint="use a different external_id for each entry",
                     )
-                return Captured(entry_of(known), new=False, masked=tuple(known.masked))
+                return Captured(entry_from_row(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
             kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return Captured(entry_of(kept), new=True, masked=tuple(rules))
+        return Captured(entry_from_row(kept), new=True, masked=tuple(rules))
 
     def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
         """Return entries by id, in the order of their capture, without unknown ids."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(_STAGED.timestamp, _STAGED.id))
-            return [entry_of(row) for row in rows]
+            return [entry_from_row(row) for row in rows]
 
     def find_by_contributor(
         self, tenant_id: str, *, project_id: UUID | None, token: str | None
@@ -164,7 +164,7 @@ class Entries:
             names = {token, f"token:{token}"}
             query = query.where(is_any_of(_STAGED.contributed_by, names))
         with self._database.begin() as connection:
-            return [entry_of(row) for row in connection.execute(query)]
+            return [entry_from_row(row) for row in connection.execute(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
         """Delete entries that no checkpoint has taken; return their number."""
@@ -232,8 +232,8 @@ def hand_over_entries(
     rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
     if not rows:
         return 0
-    entries = [entry_of(row) for row in rows]
-    records = [record_of(ref, source, entry) for entry in entries]
+    entries = [entry_from_row(row) for row in rows]
+    records = [build_record(ref, source, entry) for entry in entries]
     written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
     connection.execute(insert(source_records).values(**written), records)
     taken = (
@@ -263,14 +263,14 @@ def hand_over_entries(
     return len(rows)
 
 
-def entry_of(row: Row[Any]) -> Entry:
+def entry_from_row(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
     about = tuple(KeptAbout(**one) for one in row.about)
     same = {name: getattr(row, name) for name in _SAME_COLUMNS}
     return Entry(**same, about=about, captured_at=row.timestamp)
 
 
-def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
+def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
     """Return the record of an entry, with the text to search and the metadata for filters."""
     text = searched_text(entry)
     data = text.encode()

@@ -49,7 +49,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.systems.experience.assignment import Assigner, Assignment
-from rag_assets.systems.experience.entries import entry_of, record_of
+from rag_assets.systems.experience.entries import build_record, entry_from_row
 from rag_assets.systems.experience.merges import (
     delete_empty_patterns,
     delete_questions,
@@ -65,9 +65,9 @@ from rag_assets.systems.experience.tables import (
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
     compared_problem,
+    describe_solution,
     exact_key,
     problem_key,
-    solution_of,
 )
 
 _ASSIGNMENT_BATCH = 200
@@ -126,7 +126,7 @@ class ExperienceFollowUp:
         """Assign published entries to patterns; return counts for the run's page."""
         with ctx.catalog.database.begin() as connection:
             found = connection.execute(_select_published(ctx.ref.id)).all()
-        entries = [entry_of(row) for row in found]
+        entries = [entry_from_row(row) for row in found]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
         for batch in batched(entries, _ASSIGNMENT_BATCH):
@@ -447,13 +447,14 @@ def restore_ages(connection: Connection, ref: TenantRef) -> None:
 
 
 def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[Any]]) -> None:
-    entries = {row.document_id: entry_of(row) for row in rows}
+    entries = {row.document_id: entry_from_row(row) for row in rows}
     of_tenant = source_records.c.tenant == ref.id
     stored = select(source_records.c.document_id, source_records.c.source).where(
         of_tenant, source_records.c.document_id.in_(entries)
     )
     records = [
-        record_of(ref, row.source, entries[row.document_id]) for row in connection.execute(stored)
+        build_record(ref, row.source, entries[row.document_id])
+        for row in connection.execute(stored)
     ]
     keep_texts(connection, ref, {one["document_id"]: one["content_sha256"] for one in records})
     changed = ("record_key", "text", "size", "content_sha256", "said")
@@ -494,8 +495,8 @@ def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[
 
 
 def _compute_keys(row: Row[Any]) -> dict[str, Any]:
-    entry = entry_of(row)
-    compared = {sha256_hex(compared_problem(entry)), sha256_hex(solution_of(entry))}
+    entry = entry_from_row(row)
+    compared = {sha256_hex(compared_problem(entry)), sha256_hex(describe_solution(entry))}
     return {
         "entry": row.id,
         "whole": exact_key(entry),

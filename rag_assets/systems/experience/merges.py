@@ -18,7 +18,7 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.holds import is_row_held, select_source
 from rag_assets.storage.catalog.erasure.retention import Cutoffs
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.tables import (
     experience_feedback,
@@ -186,7 +186,9 @@ def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -
         .ext(distinct_on(_STAGED.problem_key))
         .order_by(_STAGED.problem_key)
     )
-    return {normalize_text(compared_problem(entry_of(row))) for row in connection.execute(query)}
+    return {
+        normalize_text(compared_problem(entry_from_row(row))) for row in connection.execute(query)
+    }
 
 
 def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:

@@ -36,17 +36,17 @@ from rag_assets.api.experience_responses import Pattern, UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.experience.differences import load_words
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.model import Entry, PatternFilter
-from rag_assets.systems.experience.ranking import label_of, quality_of
+from rag_assets.systems.experience.ranking import choose_label, determine_quality
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_patterns,
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
+from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
@@ -96,7 +96,7 @@ class FoundEntries:
     keys: frozenset[str] = frozenset()
 
 
-def cutoff_of(tenant: Tenant, now: datetime) -> datetime | None:
+def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
     """Return the time before which embedded entries are expired; None if none expire."""
     days = tenant.retention_of("experience")
     return None if days is None else now - timedelta(days=days)
@@ -134,9 +134,9 @@ class PatternReader:
             wanted.append(_STAGED.project_id.is_distinct_from(without))
         query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
         with self._database.begin() as connection:
-            entries = tuple(entry_of(row) for row in connection.execute(query))
+            entries = tuple(entry_from_row(row) for row in connection.execute(query))
             patterns = {one.pattern_id for one in entries if one.pattern_id is not None}
-            counts = counts_of(connection, tenant_id, patterns, cutoff)
+            counts = read_counts(connection, tenant_id, patterns, cutoff)
             of_all = select(_STAGED.exact_key).where(
                 _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
             )
@@ -200,7 +200,9 @@ class PatternReader:
                 found[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
         return found
 
-    def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
+    def find_pattern(
+        self, tenant_id: str, pattern: UUID, cutoff: datetime | None
+    ) -> Pattern | None:
         """Return one pattern; None if it has no living entry."""
         with self._database.begin() as connection:
             return next(
@@ -215,7 +217,7 @@ class PatternReader:
             .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
         )
         with self._database.begin() as connection:
-            return [entry_of(row) for row in connection.execute(query)]
+            return [entry_from_row(row) for row in connection.execute(query)]
 
     def living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
@@ -225,7 +227,7 @@ class PatternReader:
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
         with self._database.begin() as connection:
-            return {row.id: entry_of(row) for row in connection.execute(query)}
+            return {row.id: entry_from_row(row) for row in connection.execute(query)}
 
     def _read_shown_patterns(
         self,
@@ -248,8 +250,8 @@ class PatternReader:
                 _STAGED.id,
             )
         )
-        entries = [entry_of(row) for row in connection.execute(first)]
-        counts = counts_of(connection, tenant_id, ids, cutoff)
+        entries = [entry_from_row(row) for row in connection.execute(first)]
+        counts = read_counts(connection, tenant_id, ids, cutoff)
         uses = _count_answers(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
@@ -257,7 +259,7 @@ class PatternReader:
         for one in entries:
             if one.pattern_id in counts:
                 row = shown.get(one.pattern_id)
-                pattern = pattern_of(one, counts[one.pattern_id], None)
+                pattern = build_pattern(one, counts[one.pattern_id], None)
                 found.append(
                     replace(
                         pattern,
@@ -268,7 +270,7 @@ class PatternReader:
         return found
 
 
-def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
+def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
     """Return a pattern with the text of one of its entries.
 
     Args:
@@ -280,13 +282,13 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
     return Pattern(
         id=entry.pattern_id or entry.id,
         entry_type=entry.entry_type,
-        quality=quality_of(entry.entry_type),
-        problem=problem_of(entry),
-        solution=solution_of(entry),
+        quality=determine_quality(entry.entry_type),
+        problem=describe_problem(entry),
+        solution=describe_solution(entry),
         when_to_try=when_to_try(entry),
         success_count=successes,
         failure_count=counts.did_not_help,
-        label=label_of(successes, counts.did_not_help),
+        label=choose_label(successes, counts.did_not_help),
         score=score,
         agent_type=entry.agent_type,
         gate_type=entry.gate_type,
@@ -298,7 +300,7 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
     )
 
 
-def counts_of(
+def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, Counts]:
     """Return the counts of each pattern with a living entry."""

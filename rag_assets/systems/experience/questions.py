@@ -67,9 +67,9 @@ from rag_assets.systems.experience.patterns import (
     Aliases,
     FoundEntries,
     PatternReader,
-    cutoff_of,
+    build_pattern,
+    compute_cutoff,
     is_living,
-    pattern_of,
     resolve_names,
 )
 from rag_assets.systems.experience.ranking import append_block, build_block, rank, with_conflicts
@@ -257,7 +257,7 @@ class Questions:
         exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
         is_one_error = same and len(keys.placed) == 1
         patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
-        cutoff = cutoff_of(tenant, self.clock.now())
+        cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
         shown = _choose_patterns(patterns, problems, limit, exact)
@@ -297,7 +297,7 @@ class Questions:
         request: SearchRequest,
     ) -> FoundEntries:
         """Read the entries that a search found, with their patterns."""
-        cutoff = cutoff_of(tenant, self.clock.now())
+        cutoff = compute_cutoff(tenant, self.clock.now())
         reader = PatternReader(self.catalog.database)
         return await self.run_blocking(
             record.id,
@@ -428,7 +428,7 @@ def _build_patterns(
     for entry in entries:
         id_ = entry.pattern_id
         if id_ is not None and id_ in found.counts and id_ not in patterns:
-            patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
+            patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
     passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}

@@ -25,7 +25,7 @@ _MAX_ALTERNATIVES = 3
 _MOST_COMMON, _MODERATE = 5, 3
 
 
-def label_of(successes: int, failures: int = 0) -> str:
+def choose_label(successes: int, failures: int = 0) -> str:
     """Return the label of a solution: how common it is, or that it mostly failed."""
     if has_mostly_failed(successes, failures):
         return "Mostly Failed"
@@ -39,7 +39,7 @@ def has_mostly_failed(successes: int, failures: int) -> bool:
     return failures > successes
 
 
-def quality_of(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
+def determine_quality(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
     """Return the quality of a type of entry: a person's decision at a gate ranks above a test."""
     return "HIGH" if entry_type == "failure_solution" else "HIGHEST"
 

@@ -54,7 +54,7 @@ from rag_assets.systems.experience.model import (
     retraction_problems,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Checkpoint, Experience
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
@@ -197,7 +197,9 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
     if not captured.new:
         response.status_code = _FOUND
     entry = captured.entry
-    return CapturedEntry(entry.id, quality_of(entry.entry_type), captured.staged, captured.masked)
+    return CapturedEntry(
+        entry.id, determine_quality(entry.entry_type), captured.staged, captured.masked
+    )
 
 
 @router.delete("/entries/{entry_id}", status_code=202)
@@ -291,7 +293,7 @@ async def patterns(
     def read(administration: Administration, record: TenantRecord) -> Patterns:
         found = administration.page(record, after=page.after, limit=page.limit + 1, wanted=page)
         following = found[page.limit - 1].id if len(found) > page.limit else None
-        unmatched = () if found else administration.unmatched(record, page)
+        unmatched = () if found else administration.find_unmatched_names(record, page)
         return Patterns(tuple(found[: page.limit]), following, unmatched)
 
     return await asked.administer(read)

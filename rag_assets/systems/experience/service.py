@@ -51,7 +51,7 @@ from rag_assets.systems.experience.model import (
     checkpoint_problems,
     require_no_problem,
 )
-from rag_assets.systems.experience.patterns import counts_of
+from rag_assets.systems.experience.patterns import read_counts
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_feedback,
@@ -196,7 +196,7 @@ class Experience:
                     hint="use the id of a pattern in the answer",
                 )
             into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
-            counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
+            counts = {} if into is None else read_counts(connection, ref.id, [into], cutoff)
             if into is None or into not in counts:
                 raise UnknownExperience(
                     "pattern_id: the pattern no longer exists",
@@ -204,7 +204,7 @@ class Experience:
                     " expired",
                 )
             connection.execute(statement)
-            now = counts_of(connection, ref.id, [into], cutoff)[into]
+            now = read_counts(connection, ref.id, [into], cutoff)[into]
         return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
 
 
@@ -274,7 +274,7 @@ class Checkpoints:
                 "the tenant has no checkpoint with this id",
                 hint="use the id that the request for the checkpoint returned",
             )
-        return checkpoint_of(row)
+        return checkpoint_from_row(row)
 
     def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
         """Return the latest checkpoints, newest first."""
@@ -283,7 +283,7 @@ class Checkpoints:
             rows = connection.execute(
                 query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
             )
-            return [checkpoint_of(row) for row in rows]
+            return [checkpoint_from_row(row) for row in rows]
 
     def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
         """Return the checkpoints that no run has processed, by tenant.
@@ -321,7 +321,7 @@ def _create_checkpoint(
                 "this external_id belongs to a different checkpoint",
                 hint="use a different external_id for each checkpoint",
             )
-        return checkpoint_of(known)
+        return checkpoint_from_row(known)
     id_ = uuid4()
     staged = hand_over_entries(connection, ref, source, id_, draft.project_id, caller=caller)
     statement = insert(checkpoints).values(
@@ -337,10 +337,10 @@ def _create_checkpoint(
     )
     row = connection.execute(statement.returning(checkpoints)).one()
     notify(connection, ref.id)
-    return checkpoint_of(row)
+    return checkpoint_from_row(row)
 
 
-def checkpoint_of(row: Row[Any]) -> Checkpoint:
+def checkpoint_from_row(row: Row[Any]) -> Checkpoint:
     """Return the checkpoint in a row."""
     return Checkpoint(**{one.name: getattr(row, one.name) for one in fields(Checkpoint)})
 

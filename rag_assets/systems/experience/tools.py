@@ -38,7 +38,7 @@ from rag_assets.systems.experience.model import (
     validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
 
 _ROLES: frozenset[Role] = frozenset({"orchestrator"})
@@ -177,7 +177,7 @@ def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         return json.dumps(
             {
                 "id": str(captured.entry.id),
-                "quality": quality_of(captured.entry.entry_type),
+                "quality": determine_quality(captured.entry.entry_type),
                 "staged": captured.staged,
                 "masked": list(captured.masked),
             }

@@ -22,9 +22,9 @@ from rag_assets.systems.experience.frames import (
     RUBY_FRAME,
     TIME,
     Frame,
-    frame_at,
-    frame_of,
+    build_frame,
     is_gap,
+    parse_frame_at,
     read_lines,
     strip_prefix,
 )
@@ -203,7 +203,7 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
     traces: list[Trace] = []
     at = 0
     while at < len(bare) and len(traces) < _MAX_TRACES:
-        if _PYTHON_START.match(bare[at]) or frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
+        if _PYTHON_START.match(bare[at]) or parse_frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
             floor = traces[-1].end_line if traces else 0
             trace = _parse_trace_at(bare, at, floor)
             at = max(trace.end_line, at + 1)
@@ -318,7 +318,7 @@ def _parse_error_line(line: str) -> Raised | None:
     if general is None:
         return None
     code = general["code"] or general["number"]
-    frame = frame_of(general["file"], "") if general["file"] else None
+    frame = build_frame(general["file"], "") if general["file"] else None
     name = code or general["type"].casefold()
     return Raised(name, general["message"].strip(), frame if frame and frame.is_own else None)
 
@@ -353,7 +353,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     if panic and panic[1] is None:
         at += 1
     while at < len(lines):
-        step = frame_at(lines, at)
+        step = parse_frame_at(lines, at)
         if step is not None:
             frames.append(step[0])
             at += step[1]
@@ -363,7 +363,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
             break
     if panic:
         message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
-        place = frame_of(panic[2], "")
+        place = build_frame(panic[2], "")
         own = place if place.is_own else next((one for one in frames if one.is_own), None)
         return Trace((Raised("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
@@ -458,7 +458,9 @@ def _parse_typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
 def _split_php_place(message: str) -> tuple[str, Frame | None]:
     """Split a PHP message into the message and the file that PHP appends."""
     place = _PHP_PLACE.search(message)
-    return (message, None) if place is None else (message[: place.start()], frame_of(place[1], ""))
+    return (
+        (message, None) if place is None else (message[: place.start()], build_frame(place[1], ""))
+    )
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
