@@ -80,7 +80,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownEntry:
     """An entry with its pattern and problem."""
 
     entry: Entry
@@ -122,7 +122,7 @@ class Assigner:
                 found = self._assign_similar(entry, others, vectors, problem)
             found = _add_kept_texts(found, vectors)
             assigned.append(found)
-            now = _Known(entry, found.home_id, found.problem_id or found.home_id)
+            now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
             if (key := problem_key(entry)) is not None:
@@ -132,7 +132,7 @@ class Assigner:
     def _assign_similar(
         self,
         entry: Entry,
-        others: Sequence[_Known],
+        others: Sequence[_KnownEntry],
         vectors: _Vectors,
         alternative: UUID | None,
     ) -> Assignment:
@@ -229,11 +229,11 @@ class Assigner:
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
 
-    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _Known]:
+    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _KnownEntry]:
         return {one.entry.id: one for one in self._read_known(_STAGED.id.in_(ids))} if ids else {}
 
-    def _find_by_key(self, keys: set[str]) -> dict[str, _Known]:
-        found: dict[str, _Known] = {}
+    def _find_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
+        found: dict[str, _KnownEntry] = {}
         for one in self._read_known(is_any_of(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
@@ -245,7 +245,7 @@ class Assigner:
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 
-    def _read_known(self, which: ColumnElement[bool]) -> list[_Known]:
+    def _read_known(self, which: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return entries with a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
@@ -259,7 +259,7 @@ class Assigner:
         )
         with self._ctx.catalog.database.begin() as connection:
             return [
-                _Known(entry_from_row(row), row.home_id, row.problem_id)
+                _KnownEntry(entry_from_row(row), row.home_id, row.problem_id)
                 for row in connection.execute(query)
             ]
 

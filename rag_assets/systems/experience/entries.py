@@ -74,7 +74,7 @@ _STAGED = knowledge_staging.c
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureResult:
     """An entry that was captured.
 
     Attributes:
@@ -107,7 +107,7 @@ class Entries:
         by: str | None,
         note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
         caller: Caller = OPERATOR,
-    ) -> Captured:
+    ) -> CaptureResult:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
@@ -141,10 +141,10 @@ class Entries:
                         "this external_id belongs to a different entry",
                         hint="use a different external_id for each entry",
                     )
-                return Captured(entry_from_row(known), new=False, masked=tuple(known.masked))
+                return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
             kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return Captured(entry_from_row(kept), new=True, masked=tuple(rules))
+        return CaptureResult(entry_from_row(kept), new=True, masked=tuple(rules))
 
     def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
         """Return entries by id, in the order of their capture, without unknown ids."""

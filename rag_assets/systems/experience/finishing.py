@@ -89,7 +89,7 @@ _STAGED = knowledge_staging.c
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedEntry:
     """An entry with its pattern.
 
     Attributes:
@@ -233,7 +233,7 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
 
 def _find_present_patterns(
     assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
-) -> list[_Placed]:
+) -> list[_PlacedEntry]:
     """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:
@@ -248,14 +248,14 @@ def _find_present_patterns(
             own = one.entry.id
             # Later entries of the same deleted pattern join this one.
             places[one.home_id] = places[own] = (own, own)
-            placed.append(_Placed(one, own, own, None))
+            placed.append(_PlacedEntry(one, own, own, None))
         else:
             other = one.other_id if one.home_id in roots else place[0]
-            placed.append(_Placed(one, *place, other))
+            placed.append(_PlacedEntry(one, *place, other))
     return placed
 
 
-def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry]) -> None:
     rows = [
         {"tenant": ref.id, "id": one.home_id, "problem_id": one.of.problem_id or one.home_id}
         for one in placed
@@ -265,7 +265,7 @@ def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Plac
         connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
 
 
-def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry]) -> None:
     rows = [
         {
             "tenant": ref.id,
@@ -287,7 +287,7 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
 
 
 def _mark_embedded(
-    connection: Connection, ref: TenantRef, placed: Sequence[_Placed], now: datetime
+    connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry], now: datetime
 ) -> None:
     rows = [
         {

@@ -32,7 +32,7 @@ from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.code_contents import add_contents, find_code
 from rag_assets.systems.experience.entries import (
     OPERATOR,
-    Captured,
+    CaptureResult,
     Entries,
     hand_over_entries,
     has_project,
@@ -125,7 +125,7 @@ class Experience:
 
     def capture(
         self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
-    ) -> Captured:
+    ) -> CaptureResult:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
         code = find_code(self._catalog, Tenant.from_config(record.config))

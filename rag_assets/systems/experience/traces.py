@@ -40,7 +40,7 @@ _NO_FRAME, _ANY_FRAME = "-", "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedError:
     """An exception, a panic or an error in a text.
 
     Attributes:
@@ -80,7 +80,7 @@ class Raised:
 class Trace:
     """The exceptions of one failure, from the reported exception to the root cause."""
 
-    chain: tuple[Raised, ...]
+    chain: tuple[RaisedError, ...]
     first_line: int
     end_line: int
 
@@ -295,7 +295,7 @@ def _find_failures(prose: str, error: str | None) -> list[Trace]:
         return []
     line = strip_prefix(errors[0])
     typed = _parse_typed(line, _ANY_TYPED)
-    return [Trace((typed if typed and typed.message else Raised("", line),), 0, 1)]
+    return [Trace((typed if typed and typed.message else RaisedError("", line),), 0, 1)]
 
 
 def _find_errors(text: str) -> list[Trace]:
@@ -308,7 +308,7 @@ def _find_errors(text: str) -> list[Trace]:
     return traces
 
 
-def _parse_error_line(line: str) -> Raised | None:
+def _parse_error_line(line: str) -> RaisedError | None:
     """Return the error in a single line; None if there is none."""
     line = strip_prefix(line[:MAX_LINE]).strip()
     typed = _parse_typed(line, _TYPED)
@@ -320,10 +320,10 @@ def _parse_error_line(line: str) -> Raised | None:
     code = general["code"] or general["number"]
     frame = build_frame(general["file"], "") if general["file"] else None
     name = code or general["type"].casefold()
-    return Raised(name, general["message"].strip(), frame if frame and frame.is_own else None)
+    return RaisedError(name, general["message"].strip(), frame if frame and frame.is_own else None)
 
 
-def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
+def _condense_lines(text: str, shown: Callable[[RaisedError], str]) -> Iterator[str]:
     lines = read_lines(text)
     at = 0
     for trace in read_traces(lines):
@@ -333,7 +333,7 @@ def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
     yield from lines[at:]
 
 
-def _format_with_place(raised: Raised) -> str:
+def _format_with_place(raised: RaisedError) -> str:
     if raised.frame is None:
         return raised.line
     place = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
@@ -365,7 +365,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
         message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
         place = build_frame(panic[2], "")
         own = place if place.is_own else next((one for one in frames if one.is_own), None)
-        return Trace((Raised("panic", message, own),), start, at)
+        return Trace((RaisedError("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
         return _parse_python_trace(lines, start, at, frames)
     own = next((one for one in frames if one.is_own), None)
@@ -373,7 +373,9 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     if ruby and ruby[3]:
         named = _RUBY_RAISED.match(ruby[3])
         raised = (
-            Raised(_shorten_name(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+            RaisedError(_shorten_name(named[2]), named[1], own)
+            if named
+            else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
     return _parse_trace_below(lines, start, at, floor, own)
@@ -385,8 +387,8 @@ def _parse_python_trace(
     """Return a trace with its exception below the frames, innermost frame last."""
     own = next((one for one in reversed(frames) if one.is_own), None)
     if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
-        return Trace((Raised(raised.type, raised.message, own),), start, end + 1)
-    return Trace((Raised("", "", own),), start, end)
+        return Trace((RaisedError(raised.type, raised.message, own),), start, end + 1)
+    return Trace((RaisedError("", "", own),), start, end)
 
 
 def _parse_trace_below(
@@ -394,7 +396,7 @@ def _parse_trace_below(
 ) -> Trace:
     """Return a trace with its exceptions above the frames."""
     above = start
-    chain: list[Raised] = []
+    chain: list[RaisedError] = []
     for at in range(start - 1, max(floor, start - _MAX_HEADER_LINES) - 1, -1):
         line = lines[at].strip()
         if not line and chain:
@@ -412,31 +414,31 @@ def _parse_trace_below(
             if lines[at].strip() and not BESIDE_FRAMES.match(lines[at])
         ]
         above = before[-1] if before else start
-        chain = [Raised("", lines[above].strip() if before else "")]
+        chain = [RaisedError("", lines[above].strip() if before else "")]
     message, place = _split_php_place(chain[0].message)
     if not message and above + 1 < start:
         message = lines[above + 1].strip()
     own = place if place is not None and place.is_own else own
-    root = Raised(chain[0].type, message, own)
+    root = RaisedError(chain[0].type, message, own)
     if above - 4 >= floor and _NODE_PLACE.match(lines[above - 4]):
         above -= 4
     return Trace((*reversed(chain[1:]), root), above, end)
 
 
-def _parse_header(line: str) -> Raised | None:
+def _parse_header(line: str) -> RaisedError | None:
     """Return the exception in a line above frames; None if there is none."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
-        return Raised(_shorten_name(named[1]), named[2].strip())
+        return RaisedError(_shorten_name(named[1]), named[2].strip())
     served = _GO_SERVED.match(line)
     if served:
-        return Raised("panic", served[1])
+        return RaisedError("panic", served[1])
     bare = _strip_introduction(line)
     typed = _parse_typed(bare, _TYPED)
     if typed is not None or bare != line:
         return typed or _parse_typed(bare, _ANY_TYPED)
     general = _parse_error_line(line)
-    return None if general is None else Raised(general.type, general.message)
+    return None if general is None else RaisedError(general.type, general.message)
 
 
 def _strip_introduction(line: str) -> str:
@@ -445,14 +447,14 @@ def _strip_introduction(line: str) -> str:
     return line
 
 
-def _parse_typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
+def _parse_typed(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
     match = pattern.match(_strip_introduction(line.strip()))
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
     message = (match["message"] or "").strip(" {")
     # Logback prints this for a missing message.
-    return Raised(_shorten_name(match["type"]) + code, "" if message == "null" else message)
+    return RaisedError(_shorten_name(match["type"]) + code, "" if message == "null" else message)
 
 
 def _split_php_place(message: str) -> tuple[str, Frame | None]:
