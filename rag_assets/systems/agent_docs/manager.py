@@ -13,11 +13,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -394,11 +394,6 @@ def format_results(results: Sequence[SearchResult]) -> str:
         (number, result.score, result.chunk.source_path, result.chunk.content)
         for number, result in enumerate(results, start=1)
     )
-
-
-def result_record(result: SearchResult) -> dict[str, Any]:
-    """Return a passage and its score as a dictionary of JSON values."""
-    return asdict(result.chunk) | {"score": result.score}
 
 
 _CACHE_FOLDER: Final = ".fastembed_cache"

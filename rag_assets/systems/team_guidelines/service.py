@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 
 from rag_assets.api.guideline_responses import CAMEL_CASE
@@ -212,14 +212,7 @@ def _build_cap(cap: Cap, *, reached: bool) -> CapView:
 
 
 def _build_sum(used: Usage) -> UsageSum:
-    return UsageSum(
-        requests=used.requests,
-        texts=used.texts,
-        tokens=used.tokens,
-        output_tokens=used.output_tokens,
-        unpriced_tokens=used.unpriced_tokens,
-        cost=used.cost,
-    )
+    return UsageSum(**{one.name: getattr(used, one.name) for one in fields(UsageSum)})
 
 
 def _build_day(row: UsageRow) -> DayOfUsage:
