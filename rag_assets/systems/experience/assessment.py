@@ -86,7 +86,6 @@ class Assessment:
     """The grades of several patterns.
 
     Attributes:
-        model: the model that gave the grades.
         assessed: number of patterns that were graded completely.
         stopped: why the assessment stopped early; None if it is complete.
     """
@@ -117,12 +116,7 @@ class _Grades(BaseModel):
 
 
 class Assessor:
-    """Grades patterns of a tenant by its chat model.
-
-    Args:
-        chat: chat model; its calls are billed to the tenant.
-        questions: answers questions as for an orchestrator, without recording them.
-    """
+    """Grades patterns of a tenant by its chat model."""
 
     def __init__(self, chat: TenantChat, questions: Questions) -> None:
         self._chat = chat

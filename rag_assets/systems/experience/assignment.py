@@ -64,7 +64,6 @@ class Assignment:
             pattern.
         problem_id: id of the problem that the pattern solves; None for a new problem.
         way: how the entry was merged; None if it was not merged.
-        other_id: the entry with which it was merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
@@ -89,11 +88,7 @@ class _KnownEntry:
 
 
 class Assigner:
-    """Assigns entries to patterns, also to patterns of earlier entries in the same batch.
-
-    Args:
-        serving: the serving generation, which contains the entries.
-    """
+    """Assigns entries to patterns, also to patterns of earlier entries in the same batch."""
 
     def __init__(self, ctx: TenantContext, serving: Generation) -> None:
         self._ctx = ctx
@@ -140,7 +135,6 @@ class Assigner:
 
         Args:
             entry: the entry, which has no equal entry.
-            others: nearest entries.
             vectors: vectors of problems and solutions, by hash of the text.
             alternative: the problem of an entry that describes its problem in the same words.
         """

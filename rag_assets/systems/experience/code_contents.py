@@ -24,12 +24,7 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class FilesOfTenant:
-    """Contents of files in a tenant's catalog; a symbol has the content of its file.
-
-    Attributes:
-        catalog: catalog of the installation.
-        tenant: the tenant with the sources of the code.
-    """
+    """Contents of files in a tenant's catalog; a symbol has the content of its file."""
 
     catalog: Catalog
     tenant: Tenant

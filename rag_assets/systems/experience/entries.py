@@ -220,7 +220,6 @@ def hand_over_entries(
     The next listing of the source finds these records.
 
     Args:
-        source: the name of the tenant's source of entries.
         project: id of the project; None stands for all projects of the caller.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]

@@ -188,8 +188,6 @@ def build_frame(file: str, function: str, qualified: str | None = None) -> Frame
     """Return a frame with a place that is equal on every machine and in every build.
 
     Args:
-        file: file with its folder.
-        function: function name for the place.
         qualified: the function with its package, to recognize libraries.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)

@@ -42,7 +42,6 @@ def merge_patterns(
 
     Args:
         pattern, into: root patterns, both with entries.
-        by: name of the person or token that merges them.
 
     Raises:
         UnknownExperience: one of them was merged or retracted meanwhile.
@@ -79,10 +78,6 @@ def split_entry(
     connection: Connection, ref: TenantRef, pattern: UUID, entry_id: UUID, *, by: str
 ) -> UUID:
     """Move an entry out of a pattern; a manual merge is undone as a whole.
-
-    Args:
-        pattern: a root pattern.
-        by: name of the person or token that splits them.
 
     Returns:
         the new pattern of the entry.
@@ -142,10 +137,9 @@ def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: 
 def find_living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
-    """Return the root of each pattern, if the root has an entry; a root is its own root.
+    """Return the root of each existing pattern, if the root has an entry.
 
-    Args:
-        patterns: the patterns; deleted patterns are omitted from the result.
+    A root is its own root.
     """
     above = (
         select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)

@@ -126,7 +126,6 @@ class PatternReader:
         """Return the living entries among those given, with the counts of their patterns.
 
         Args:
-            ids: ids of entries.
             without: id of a project whose entries are excluded.
         """
         wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
@@ -271,13 +270,7 @@ class PatternReader:
 
 
 def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
-    """Return a pattern with the text of one of its entries.
-
-    Args:
-        entry: the entry that answers best.
-        counts: counts of the pattern.
-        score: cosine of the question and the entry.
-    """
+    """Return a pattern with the text of one of its entries."""
     successes = counts.contributions + counts.helped
     return Pattern(
         id=entry.pattern_id or entry.id,
@@ -511,10 +504,10 @@ def resolve_names(
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
     """Return the stored spelling variants of each name in a question, and names without any.
 
+    A field that is None matches all entries.
+
     Args:
         tenant_id: tenant of the entries.
-        aliases: aliases of the tenant.
-        asked: names by field; None matches all entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
     stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}

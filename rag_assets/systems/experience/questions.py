@@ -121,10 +121,6 @@ class Questions:
     """Answers questions, in one event loop.
 
     Attributes:
-        catalog: contains entries and patterns.
-        search: finds entries.
-        run_blocking: runs queries of the catalog.
-        clock: decides which entries are expired.
         recorded: whether questions are recorded, so that feedback on them is possible.
         patience: time limits of searches.
     """
@@ -386,13 +382,7 @@ def _build_filters(
     names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """Return filters for entries; an entry without a value matches every value.
-
-    Args:
-        project: id of a project whose entries are excluded.
-        names: spelling variants by field.
-        entry_type: required type of entries.
-    """
+    """Return filters for entries; an entry without a value matches every value."""
     metadata: dict[str, tuple[str | None, ...]] = {}
     if entry_type is not None:
         metadata["entry_type"] = (entry_type,)
@@ -419,8 +409,6 @@ def _build_patterns(
     """Return the patterns of entries, each with its nearest entry's text, and their problems.
 
     Args:
-        found: the entries.
-        scores: score of each entry.
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}

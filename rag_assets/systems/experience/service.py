@@ -64,12 +64,7 @@ PROFILE = "experience"
 
 
 class Experience:
-    """Captures entries and manages projects, checkpoints and feedback; all methods block.
-
-    Attributes:
-        administration: operations of admins.
-        checkpoints: operations on checkpoints and projects.
-    """
+    """Captures entries and manages projects, checkpoints and feedback; all methods block."""
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
         self._catalog, self._masker = catalog, masker

@@ -344,8 +344,6 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Return the trace around its first frame or first line.
 
     Args:
-        lines: lines of the text.
-        start: index of the trace's first frame or first line.
         floor: end of the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])

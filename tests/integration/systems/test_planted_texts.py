@@ -21,6 +21,8 @@ from rag_assets.storage.catalog.tables import SCHEMA, all_tables
 from tests.installation import Installation
 from tests.unit.storage.catalog.erasure.test_text_columns import KEYS, OTHERS
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def database(installation: Installation) -> Iterator[Database]:
