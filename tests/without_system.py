@@ -39,8 +39,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 _find_entry_points = importlib.metadata.entry_points
 
 
-def find_other_entry_points(**group: Any) -> Any:
-    return [entry for entry in _find_entry_points(**group) if entry.name != NAME]
+def find_other_entry_points(**parameters: Any) -> Any:
+    found = _find_entry_points(**parameters)
+    if parameters.get("group") != "rag_assets.systems":
+        return found
+    return [entry for entry in found if entry.name != NAME]
 
 
 sys.meta_path.insert(0, Missing())

@@ -505,9 +505,6 @@ def resolve_names(
     """Return the stored spelling variants of each name in a question, and names without any.
 
     A field that is None matches all entries.
-
-    Args:
-        tenant_id: tenant of the entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
     stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
