@@ -312,7 +312,7 @@ def _read_report(
 
     def count_by(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> dict[str, int]:
         query = select(column, func.count()).where(*conditions).group_by(column)
-        return dict(connection.execute(query).tuples().all())
+        return dict(connection.execute(query).all())
 
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
     shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
