@@ -109,8 +109,10 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         project_id: str | None = None,
     ) -> str:
         task = {"description": task_description, "type": task_type, "technology": technology}
-        given = {"task": task, "agent_type": agent_type, "project_id": project_id}
-        given |= {"basic_context": basic_context, "token_budget": token_budget}
+        given: dict[str, Any] = {
+            **{"task": task, "agent_type": agent_type, "project_id": project_id},
+            **{"basic_context": basic_context, "token_budget": token_budget},
+        }
         question = _validate(ContextQuestion, given)
         context = await _ask(knowledge, Questions.context, question)
         shown = replace(context, patterns=_neutralize_patterns(context.patterns))
