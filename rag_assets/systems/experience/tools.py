@@ -110,8 +110,11 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     ) -> str:
         task = {"description": task_description, "type": task_type, "technology": technology}
         given: dict[str, Any] = {
-            **{"task": task, "agent_type": agent_type, "project_id": project_id},
-            **{"basic_context": basic_context, "token_budget": token_budget},
+            "task": task,
+            "agent_type": agent_type,
+            "project_id": project_id,
+            "basic_context": basic_context,
+            "token_budget": token_budget,
         }
         question = _validate(ContextQuestion, given)
         context = await _ask(knowledge, Questions.context, question)
