@@ -25,15 +25,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rag_assets.cli.session import Session
 from sqlalchemy import func, insert, select
 
 from benchmarks.asked_moves import asked_moves, push
 from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
 from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.site import prepare, service, sync
-from rag_assets.cli.commands.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog import tables
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.catalog import Catalog

@@ -15,13 +15,13 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
+from rag_assets.cli.session import Session
 
-from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
-from rag_assets.pipeline.follow_up import finish
-from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.fact_stores import finish
+from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice

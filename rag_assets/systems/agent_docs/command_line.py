@@ -12,7 +12,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.common.private_files import rewrite_file

@@ -22,19 +22,19 @@ from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
 from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
-from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
-from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.ingest.sources.roots import (
+from rag_assets.ingest.sources.disk import (
     MOST_MOUNTS,
     FolderIdentity,
     Roots,
     home_of_owner,
     is_reached_by_link,
     require_no_link,
+    stream_file,
     without_system_link,
 )
-from rag_assets.ingest.sources.safe_files import stream_file
+from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
 from rag_assets.systems.agent_docs.stores import passage_id_prefix
 
 MAX_ENTRIES: Final = 200_000

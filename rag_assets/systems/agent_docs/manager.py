@@ -25,8 +25,8 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, InputRejected
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Purpose
-from rag_assets.retrieval.contexts import results_text
-from rag_assets.retrieval.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
+from rag_assets.search.contexts import results_text
+from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.storage.index.identifiers import analysis_of, build_forms, lexical_terms
 from rag_assets.storage.index.query_words import words_of

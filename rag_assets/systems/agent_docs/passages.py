@@ -13,17 +13,15 @@ from typing import Final, TypeAlias
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentUnsupported
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
+from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.passages import Passage, locate
-from rag_assets.ingest.chunking.sentence import SENTENCE
+from rag_assets.ingest.chunking.model import Passage, locate, touching
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.document_masker import masked
-from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.masking import masked
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
-from rag_assets.ingest.parsing.text.decoding import UTF8_MARK, UTF16_MARKS
+from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
 from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, passage_digest

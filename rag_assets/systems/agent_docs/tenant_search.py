@@ -16,12 +16,11 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.mcp.knowledge import DISABLED, Knowledge
-from rag_assets.mcp.tools import Tool, ToolFunction
-from rag_assets.retrieval.contexts import results_text
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
+from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
+from rag_assets.search.contexts import results_text
+from rag_assets.search.progress import Ranking, SearchProgress
+from rag_assets.search.recall import candidate_count, entry_filter_of
+from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.systems.agent_docs.globs import display_path

@@ -16,14 +16,14 @@ from pydantic import BaseModel, Field, ValidationError
 
 from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.billing.chat_models import ChatModels, TenantChat
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.output import print_json, print_table, say, warn
+from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.contexts import neutralised
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.command_line import parse_id
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion

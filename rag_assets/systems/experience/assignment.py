@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, select
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.kept_texts import vectors_of
+from rag_assets.pipeline.embedding import vectors_of
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import is_any_of
 from rag_assets.storage.index.model import EntryFilter, RankingRequest

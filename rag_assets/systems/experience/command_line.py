@@ -13,13 +13,12 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, UnmatchedName
-from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.cli.output import print_json, print_table, progress, say, warn
+from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.model import Caller
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Caller
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     CheckpointDraft,

@@ -6,11 +6,11 @@ import dagster as dg
 
 from rag_assets.common.hashing import key_of
 from rag_assets.declarations import Naming, sensor
-from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
+from rag_assets.runtime.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.systems.experience.service import Checkpoints
 
 _WATCHER_DELAY = timedelta(seconds=2)

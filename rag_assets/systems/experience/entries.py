@@ -26,7 +26,7 @@ from rag_assets.common.errors import UnknownProject
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience

@@ -15,7 +15,7 @@ from rag_assets.api.model import TenantName
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
-from rag_assets.retrieval.model import MAX_PATH, NUMBER
+from rag_assets.search.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
 from rag_assets.tenants.problems import problem_of
 

@@ -35,7 +35,7 @@ from rag_assets.common.errors import (
     UnknownTenant,
 )
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.model import (
+from rag_assets.search.model import (
     MAX_QUERY,
     MAX_TOP_K,
     Caller,
@@ -44,7 +44,7 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
+from rag_assets.search.progress import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.code_contents import add_stale_paths

@@ -15,9 +15,8 @@ from uuid import UUID
 
 from rag_assets.api.experience_responses import EntryType, Pattern
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import first_sentences
-from rag_assets.retrieval.confusables import escaped, folded
-from rag_assets.retrieval.contexts import neutralised
+from rag_assets.search.contexts import escaped, folded, neutralised
+from rag_assets.search.hits import first_sentences
 
 _Z = 1.959964
 """Quantile of the normal distribution for 95 %."""

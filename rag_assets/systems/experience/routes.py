@@ -14,8 +14,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.experience_responses import (
     Answer,
     CapturedEntry,

@@ -24,7 +24,7 @@ from rag_assets.api.experience_responses import (
 )
 from rag_assets.common.clock import Clock
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.storage.catalog.tenants.table import TenantRecord

@@ -20,11 +20,10 @@ from rag_assets.api.experience_responses import (
     ProjectState,
 )
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.tools import Tool
+from rag_assets.mcp.tools import Knowledge, Tool, current_message
 from rag_assets.privacy.masker import masker_of
-from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.model import Caller, Role
+from rag_assets.search.contexts import neutralised
+from rag_assets.search.model import Caller, Role
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (
     About,

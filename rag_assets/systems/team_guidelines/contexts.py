@@ -39,15 +39,14 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.chunking.model import describe
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.prompts import Prompt, PromptFunction
-from rag_assets.retrieval.budget import beginning_of, first_sentences, without_passages
-from rag_assets.retrieval.contexts import as_source, neutralised
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.retrieval.patience import Patience
+from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.contexts import as_source, neutralised
+from rag_assets.search.hits import beginning_of, first_sentences, without_passages
+from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
+from rag_assets.search.progress import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.projects import PROFILE

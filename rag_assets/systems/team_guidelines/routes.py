@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.guideline_responses import camel
 from rag_assets.api.identity import Identity

@@ -30,14 +30,14 @@ from sqlalchemy.sql import func
 
 from rag_assets.api.guideline_responses import GuidelinesText, RuleKind
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, VersionChanged
-from rag_assets.ingest.chunking.location import Location, location_fields
+from rag_assets.ingest.chunking.model import Location, location_fields
 from rag_assets.ingest.parsing.media_types import MARKDOWN
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import Masker
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database, TenantRef

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.common.principals import MEMBERS
-from rag_assets.ingest.sources.pages import EXCLUDED, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, ROOT, scope_of
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import (
     Database,

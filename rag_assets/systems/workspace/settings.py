@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.backend import Backend
-from rag_assets.api.status import model_name, pending_model
+from rag_assets.api.knowledge_routes import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
@@ -31,7 +31,7 @@ from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.pipeline.context import VECTORS_PAUSE, TenantContext
-from rag_assets.pipeline.vectors_beside import drop_vectors, fill_vectors
+from rag_assets.pipeline.separate_vectors import drop_vectors, fill_vectors
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.catalog import Catalog

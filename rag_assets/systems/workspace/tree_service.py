@@ -24,8 +24,8 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.principals import GUESTS
-from rag_assets.ingest.sources.pages import MOST_UUID, NOBODY, PAGE_UUID, ROOT, UUID_RULE
-from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.ingest.sources.records import MOST_UUID, NOBODY, PAGE_UUID, ROOT, UUID_RULE
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore

@@ -17,7 +17,7 @@ from rag_assets.api.experience_responses import Answer
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (

@@ -18,9 +18,9 @@ from rag_assets.api.problems import Refused
 from rag_assets.common.errors import VersionChanged
 from rag_assets.common.formatting import counted
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.ingest.sources.uploads import shown_name
 from rag_assets.panel.frame import Visit
-from rag_assets.panel.upload_form import SignedForm
+from rag_assets.panel.guarding import SignedForm
 from rag_assets.storage.catalog.uploads.states import UploadStatus
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.projects import OpenProject

@@ -16,7 +16,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
-from rag_assets.retrieval.model import MAX_QUERY, Caller
+from rag_assets.search.model import MAX_QUERY, Caller
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts

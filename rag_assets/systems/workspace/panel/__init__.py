@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from rag_assets.api.record_states import listed_records, reason, whereabouts
-from rag_assets.api.reindexing import reindexed
+from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.model import Reindex
+from rag_assets.api.record_routes import listed_records, reason, whereabouts
 from rag_assets.api.responses import RecordWhereabouts
-from rag_assets.api.status import status_of_records
 from rag_assets.api.workspace_responses import PageAccess
-from rag_assets.api.write_model import Reindex
+from rag_assets.api.write_routes import reindexed
 from rag_assets.common.errors import (
     ConfiguredByOperator,
     InvalidRequest,
@@ -24,14 +24,13 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.formatting import counted, duration
-from rag_assets.ingest.sources.pages import ROOT, scope_of
 from rag_assets.ingest.sources.record_bodies import BODIES
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import ROOT, record_document_id, scope_of
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.records.text_records import records_source
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.storage.catalog.tenants.table import TenantRecord

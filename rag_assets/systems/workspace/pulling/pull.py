@@ -29,8 +29,8 @@ from rag_assets.common.errors import (
     TenantLocked,
     UnknownSource,
 )
-from rag_assets.ingest.sources.pages import ROOT
-from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.ingest.sources.records import ROOT
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog

@@ -23,17 +23,16 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Hit
 from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager, format_results

@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.principals import GUESTS, MEMBERS
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange

@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from rag_assets.cli.session import Session
+from rag_assets.pipeline.separate_vectors import compare_vectors, fill_vectors
+from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 
 from rag_assets.checks.vectors_beside import verdict_of
-from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors
-from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors

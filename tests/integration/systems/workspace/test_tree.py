@@ -196,7 +196,7 @@ def test_within_is_these_pages_and_all_below(workspace: Workspace) -> None:
 def test_too_many_pages_are_refused_and_those_that_are_not_read_are_not_counted(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assets.retrieval.build_search.MAX_PAGES", 2)
+    monkeypatch.setattr("rag_assets.search.plan.MAX_PAGES", 2)
     workspace.put("a")
     for uuid in ("b", "c"):
         workspace.put(uuid, parent="a", inherit=False, read=["bob"])

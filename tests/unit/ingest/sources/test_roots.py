@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rag_assets.common.errors import ConfigurationError, DocumentRejected, ListingFailed
-from rag_assets.ingest.sources.files import FILES, FilesConfig
-from rag_assets.ingest.sources.kinds import SourceContext
-from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders
-from rag_assets.ingest.sources.roots import (
+from rag_assets.ingest.sources.disk import (
     FolderIdentity,
     folders_as_json,
     folders_from_json,
     home_of_owner,
     without_system_link,
 )
+
+from rag_assets.common.errors import ConfigurationError, DocumentRejected, ListingFailed
+from rag_assets.ingest.sources.files import FILES, FilesConfig
+from rag_assets.ingest.sources.kinds import SourceContext
+from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders
 from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig
 from rag_assets.systems.code_memory.sources.git import GIT, GitConfig
 from tests.mounts import Mounts, with_mounts
