@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rag_assets.cli.session import Session
 from sqlalchemy import func, insert, select
 
 from benchmarks.asked_moves import asked_moves, push
@@ -40,8 +41,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import TreeTable, page_columns
+from rag_assets.systems.workspace.page_table import PageLists, TreeTable, page_columns
 from rag_assets.systems.workspace.tree import Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"

@@ -15,12 +15,14 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
+from rag_assets.cli.session import Session
 
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.fact_stores import run_follow_up
+from rag_assets.pipeline.fact_stores import finish
 from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
@@ -29,7 +31,7 @@ from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.pipeline.deriving import derive_documents
-from rag_assets.systems.workspace.finishing import FOLLOW_UP
+from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.installation import Installation
 
 _MOST_RUNS = 50

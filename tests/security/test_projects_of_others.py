@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.search.contexts import folded
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
@@ -25,7 +26,7 @@ from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.prompts import build_hint, build_prompt
 from rag_assets.systems.agent_docs.settings import Configuration, Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.trust import Trust, load_user_key
+from rag_assets.systems.agent_docs.stores import Trust, load_user_key
 
 
 class Machine:

@@ -20,7 +20,7 @@ SYSTEM = System(
             *("recall", "exact", "verify", "fuse", "score", "read", "rerank", "budget"),
         ),
     ),
-    source_kinds={"globs": f"{_HERE}.source:GLOBS"},
+    source_kinds={"globs": f"{_HERE}.globs:GLOBS"},
     chunkers={"passage": f"{_HERE}.passages:PASSAGE"},
     retrieval_steps={"exact": f"{_HERE}.tenant_search:ExactOrder"},
     commands={"agent": f"{_HERE}.commands:app"},

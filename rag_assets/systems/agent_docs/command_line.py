@@ -32,7 +32,6 @@ from rag_assets.systems.agent_docs.manager import (
     open_embedder,
     open_manager,
     open_store,
-    result_record,
 )
 from rag_assets.systems.agent_docs.passages import SecretMasker
 from rag_assets.systems.agent_docs.prompts import (
@@ -132,7 +131,8 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
             _ensure_index(manager, agent)
             results = manager.search_agent(agent, query, top_k)
     if as_json:
-        print_json({"agent": agent.id, "results": [result_record(result) for result in results]})
+        records = [asdict(result.chunk) | {"score": result.score} for result in results]
+        print_json({"agent": agent.id, "results": records})
     else:
         say(format_results(results))
 
@@ -325,7 +325,6 @@ def write_docs(
     """Write the help or man pages of commands as Markdown files.
 
     Args:
-        out: the folder of the files.
         depth: levels of subcommands below each command; only for help.
 
     Raises:
@@ -336,8 +335,7 @@ def write_docs(
         can_block_network,
         find_command,
     )
-    from rag_assets.systems.agent_docs.help_pages import build_help_pages
-    from rag_assets.systems.agent_docs.man_pages import build_man_pages
+    from rag_assets.systems.agent_docs.help_pages import build_help_pages, build_man_pages
     from rag_assets.systems.agent_docs.pages import record_programs, write_pages
 
     page_count = 0

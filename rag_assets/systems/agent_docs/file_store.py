@@ -68,33 +68,27 @@ class FileStore:
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
-        """See PassageStore.search."""
         return self._read_index(agent_id).search(query_embedding, top_k)
 
     def has_index(self, agent_id: str) -> bool:
-        """See PassageStore.has_index."""
         self._read_states(agent_id)
         return self._index_path(agent_id).is_file() and self._load_index(agent_id) is not None
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
         for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
             with self.building(agent_id):
                 index = (self._load_index(agent_id) or EMPTY_INDEX).with_chunks(own, rows)
                 self._write_index(agent_id, index, None)
 
     def delete_agent(self, agent_id: str) -> None:
-        """See PassageStore.delete_agent."""
         with self.building(agent_id):
             self._index_path(agent_id).unlink(missing_ok=True)
             self._state_path(agent_id).unlink(missing_ok=True)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        """See PassageStore.chunks."""
         return list(self._read_index(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
-        """See PassageStore.state."""
         for _ in range(_MAX_TRIES):
             digest = self._compute_digest(agent_id)
             states = self._read_states(agent_id)
@@ -104,22 +98,18 @@ class FileStore:
         return None
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        """See PassageStore.vectors."""
         return {} if self.state(agent_id) is None else self._read_index(agent_id).vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """See PassageStore.replace."""
         self._write_index(agent_id, Index.from_chunks(chunks, embeddings), state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
-        """See PassageStore.touch."""
         self._write_states(agent_id, {self._compute_digest(agent_id) or "": state})
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
-        """See PassageStore.building."""
         self._read_states(agent_id)
         with lock_file(self._folder / f".{agent_file_name(agent_id)}.lock"):
             yield

@@ -1,32 +1,43 @@
-"""Pages from the help of commands and their subcommands.
+"""Pages from the help and the man pages of commands and their subcommands.
 
-Understands the formats of argparse, click, cobra, clap, git and the aws command line.
+The help may have the format of argparse, click, cobra, clap, git or the aws command line. Man pages
+are written in mdoc(7) or man(7). mandoc renders mdoc as Markdown and man as text; pandoc renders
+man as Markdown.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.systems.agent_docs.command_runner import (
+    MAX_BYTES,
     CallLimitReached,
     CommandOutput,
     CommandRunner,
+    filter_search_path,
     find_command,
     read_version,
     strip_formatting,
 )
-from rag_assets.systems.agent_docs.man_pages import is_docutils, list_subcommands, roff_to_markdown
 from rag_assets.systems.agent_docs.pages import (
     Corpus,
     Page,
     drop_empty_name_section,
     drop_repeated_sections,
+    is_docutils,
+    list_subcommands,
     page_from_help,
+    roff_to_markdown,
 )
 
 _NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
@@ -77,7 +88,6 @@ def build_help_pages(
     Args:
         commands: names in PATH, optionally with subcommands: `git`, `aws s3`.
         depth: levels of subcommands below each command.
-        variables: environment variables.
         progress: called with each command after its help was read.
 
     Raises:
@@ -125,7 +135,6 @@ class _CommandTree:
     """A command and its subcommands.
 
     Args:
-        command_words: the command and any subcommands.
         warnings: warnings are added to this list.
         tools: the folder with our stand-in for groff.
     """
@@ -264,3 +273,145 @@ def _parse_choices(text: str) -> Iterator[str]:
     joined = re.sub(r"-{1,2}[\w-]+[ =]\{[^}]*\}", "", joined)
     for choices in _CHOICES.finditer(joined):
         yield from choices["names"].split(",")
+
+
+_DEFAULT_ROOTS: Final = (Path("/usr/local/share/man"), Path("/usr/share/man"))
+_MDOC = re.compile(rb"^\.Dd\b", re.MULTILINE)
+_ALIAS = re.compile(rb"\A(?:[.'](?:\\\"| *$).*\n)*\.so +(\S+)")
+"""A page that consists of a reference to another page."""
+_MAX_ALIASES: Final = 5
+"""Maximum number of references that are followed from a page; a further one is rendered as is."""
+_MARKDOWN_HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
+_MARKDOWN_EDGES = re.compile(r"\A\S+\(\d\w*\) - .*\n|\n.*\w - .+\Z")
+_TEXT_EDGES = re.compile(r"\A[^\n]*\n|\n[^\n]*\Z")
+"""The first and last line that mandoc adds: the page's name, the system and its date."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Renderer:
+    """A program that renders one format of man pages.
+
+    Attributes:
+        argv: the command, without the file.
+        is_markdown: whether it prints Markdown rather than plain text.
+    """
+
+    argv: tuple[str, ...]
+    is_markdown: bool = True
+
+    def render(self, runner: CommandRunner, command: str, version: str, file: Path) -> Page | None:
+        """Render a file as the page of a command; None if that fails."""
+        output = runner.run([*self.argv, str(file)])
+        text = strip_formatting(output.text)
+        if output.exit_code != 0 or not text.strip():
+            return None
+        if not self.is_markdown:
+            return page_from_help(command, version, _TEXT_EDGES.sub("", text))
+        # mandoc escapes hyphens: `-&#45;all`
+        markdown = unescape(text).replace("\N{NO-BREAK SPACE}", " ")
+        # Every heading moves down one level, because the title of the page is the command.
+        return Page(command, version, _MARKDOWN_HEADING.sub("#", _MARKDOWN_EDGES.sub("", markdown)))
+
+
+def build_man_pages(
+    commands: Sequence[str], variables: Mapping[str, str], *, max_calls: int
+) -> Corpus:
+    """Create pages from the man pages of commands and their subcommands.
+
+    Args:
+        commands: names of man pages; `git` includes `git-add`.
+
+    Raises:
+        ConfigurationError: no renderer is installed, or a command has no man page.
+    """
+    renderers = _find_renderers(filter_search_path(variables))
+    if not any(renderers.values()):
+        raise ConfigurationError(
+            "neither mandoc nor pandoc is installed",
+            hint="install mandoc or pandoc, or use --from help",
+        )
+    pages: list[Page] = []
+    warnings: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="rag-assets-man-") as home:
+        runner = CommandRunner(Path(home), variables, max_calls=max_calls)
+        draft = Path(home) / "page"
+        for command in commands:
+            files = _find_man_files(command.replace(" ", "-"), variables)
+            if not files:
+                raise ConfigurationError(
+                    f"{command} has no man page", hint="use --from help, or set MANPATH"
+                )
+            program = find_command(command.split()[0], variables)
+            try:
+                version = read_version(runner, program)
+                for title, file in files:
+                    source = _read_source(file)
+                    draft.write_bytes(source)
+                    source_format = "mdoc" if _MDOC.search(source) else "man"
+                    renderer = renderers[source_format]
+                    name = title.replace("-", " ")
+                    page = renderer and renderer.render(runner, name, version, draft)
+                    if page:
+                        pages.append(page)
+                    elif renderer is None:
+                        warnings.append(
+                            f"{name}: it is written in {source_format}, which needs mandoc;"
+                            " it is left out"
+                        )
+                    else:
+                        program_name = Path(renderer.argv[0]).name
+                        warnings.append(
+                            f"{name}: {program_name} cannot render its page; it is left out"
+                        )
+            except CallLimitReached:
+                warnings.append(f"{command}: more than {max_calls:,} calls; the rest is left out")
+                break
+    return Corpus(tuple(pages), tuple(warnings))
+
+
+def _find_renderers(path: str) -> dict[str, _Renderer | None]:
+    """Return the renderer for each format; pandoc's Markdown is preferred to mandoc's text."""
+    mandoc, pandoc = (shutil.which(name, path=path) for name in ("mandoc", "pandoc"))
+    text = _Renderer((mandoc, "-T", "utf8"), is_markdown=False) if mandoc else None
+    markdown = ("-f", "man", "-t", "gfm", "--wrap=none", "--quiet", "--sandbox")
+    return {
+        "mdoc": _Renderer((mandoc, "-T", "markdown")) if mandoc else None,
+        "man": _Renderer((pandoc, *markdown)) if pandoc else text,
+    }
+
+
+def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return title and file of the pages in section 1 about a command and its subcommands."""
+    configured = map(Path, variables.get("MANPATH", "").split(os.pathsep))
+    files: dict[str, Path] = {}
+    for root in [folder for folder in configured if folder.is_absolute()] or _DEFAULT_ROOTS:
+        for file in sorted((root / "man1").glob(f"{name}*.1*")):
+            title = file.name.partition(".1")[0]
+            if title == name or title.startswith(f"{name}-"):
+                files.setdefault(title, file)
+    return sorted(files.items())
+
+
+def _read_source(file: Path) -> bytes:
+    """Return the source of a page, following references to other pages in the same root."""
+    root = file.parent.parent
+    source = _read_unpacked(file)
+    for _ in range(_MAX_ALIASES):
+        alias = _ALIAS.match(source)
+        if alias is None:
+            break
+        target = root / os.fsdecode(alias[1])
+        candidates = (target, target.with_name(f"{target.name}.gz"))
+        existing = next((path for path in candidates if path.is_file()), None)
+        if existing is None or not existing.resolve().is_relative_to(root.resolve()):
+            break
+        source = _read_unpacked(existing)
+    return source
+
+
+def _read_unpacked(file: Path) -> bytes:
+    with file.open("rb") as source:
+        if file.suffix != ".gz":
+            return source.read(MAX_BYTES)
+        with gzip.open(source) as unpacked:
+            return unpacked.read(MAX_BYTES)

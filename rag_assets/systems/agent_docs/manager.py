@@ -1,27 +1,37 @@
-"""The index manager: builds, refreshes and searches the indexes of agents."""
+"""The index manager: builds, refreshes and searches the indexes of agents.
+
+A hybrid search combines the ranking by vectors with a ranking by words. Words match exact names and
+flags, which vectors may miss.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, InputRejected
-from rag_assets.models.embedding.coverage import assess_reading
+from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Purpose
 from rag_assets.search.contexts import results_text
+from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.common_words import sentence_language
+from rag_assets.storage.index.identifiers import analysis_of, build_forms, lexical_terms
+from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
-from rag_assets.systems.agent_docs.hybrid import WordIndex, fuse_rankings
 from rag_assets.systems.agent_docs.passages import (
     Chunking,
     Mask,
@@ -34,13 +44,15 @@ from rag_assets.systems.agent_docs.passages import (
 )
 from rag_assets.systems.agent_docs.settings import Agent, Configuration, Mode, RagSettings
 from rag_assets.systems.agent_docs.stores import (
+    DocChunk,
     IndexState,
     MemoryStore,
     PassageStore,
     SearchResult,
+    Trust,
     Vectors,
+    Verdict,
 )
-from rag_assets.systems.agent_docs.trust import Trust, Verdict
 
 _MAX_TRIES: Final = 5
 """Maximum attempts of a search while its index is being replaced; the last result is then used."""
@@ -108,10 +120,6 @@ class RagIndexManager:
 
         The previous index answers until the new index replaces it. Only passages without a vector
         are embedded. If another process is building the index, this call waits for it.
-
-        Args:
-            doc_sources: glob patterns.
-            base_dir: the folder of relative patterns.
 
         Raises:
             ConfigurationError: the patterns visit too many files.
@@ -388,11 +396,6 @@ def format_results(results: Sequence[SearchResult]) -> str:
     )
 
 
-def result_record(result: SearchResult) -> dict[str, Any]:
-    """Return a passage and its score as a dictionary of JSON values."""
-    return asdict(result.chunk) | {"score": result.score}
-
-
 _CACHE_FOLDER: Final = ".fastembed_cache"
 _BGE: Final = "bge-small-en-v1.5"
 _REQUIRED_PACKAGES: Final = ("onnxruntime", "tokenizers")
@@ -483,3 +486,115 @@ def find_cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
             with suppress(ConfigurationError):
                 if describe_folder(folder, pooling="cls").is_known or is_inside(folder, allowed):
                     yield folder
+
+
+_K1: Final = 1.2
+_B: Final = 0.75
+"""The two constants of BM25."""
+_EXTRA_CANDIDATES: Final = 50
+"""Number of passages of each ranking that are combined, in addition to the requested number.
+
+All other passages are dropped.
+"""
+
+
+def fuse_rankings(
+    query: str,
+    words: WordIndex,
+    nearest: Sequence[SearchResult],
+    top_k: int,
+    *,
+    reading: Reading = "known",
+) -> list[SearchResult]:
+    """Order passages by vectors and words together; scores stay cosines.
+
+    Args:
+        nearest: all passages of the index, ranked by vector.
+        reading: how well the embedder understands the question; if "unread", only words count.
+    """
+    by_id = {result.chunk.id: result for result in nearest}
+    terms = tuple(words_of(query).terms)
+    scores = words.score_passages(terms)
+    limit = top_k + _EXTRA_CANDIDATES
+    best = next(iter(scores), None)
+    coverage = words.term_coverage(best, terms) if best is not None else 0.0
+    cosines = {result.chunk.id: result.score for result in nearest[:limit]}
+    top_scores = dict(islice(scores.items(), limit))
+    weight = coverage * relative_peak(top_scores, cosines)
+    if reading == "foreign":
+        weight *= FOREIGN_WORDS
+    votes = [by_words(top_scores, weight=weight)]
+    order = fuse(votes if reading == "unread" else [by_cosine(cosines), *votes])
+    # If the index was replaced between the two rankings, a passage may be missing from one.
+    return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
+
+
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """An inverted index of passages.
+
+    Attributes:
+        ids: ids of the passages.
+        lengths: number of words in each passage.
+        positions: for each term, the passages that contain it.
+        counts: for each term, how often each of these passages contains it.
+        analyses: the text analyses used for the passages; they decide the forms of query words.
+    """
+
+    ids: Sequence[str]
+    lengths: array[int]
+    positions: dict[str, array[int]]
+    counts: dict[str, array[int]]
+    analyses: frozenset[str]
+
+    @classmethod
+    def from_passages(cls, passages: Iterable[DocChunk]) -> WordIndex:
+        """Count the words of passages."""
+        index = cls([], array("I"), {}, {}, frozenset())
+        ids: list[str] = []
+        analyses: set[str] = set()
+        for position, passage in enumerate(passages):
+            analysis = analysis_of(passage.content, None)
+            analyses.add(analysis)
+            terms = lexical_terms(passage.content, analysis).split()
+            ids.append(passage.id)
+            index.lengths.append(len(terms))
+            for term, count in Counter(terms).items():
+                index.positions.setdefault(term, array("I")).append(position)
+                index.counts.setdefault(term, array("I")).append(count)
+        return cls(ids, index.lengths, index.positions, index.counts, frozenset(analyses))
+
+    def score_passages(self, words: Iterable[str]) -> dict[str, float]:
+        """Return the BM25 score of each passage that contains a word, best first, ties by id.
+
+        Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+        """
+        total = len(self.ids)
+        mean = sum(self.lengths) / max(1, total) or 1.0
+        scores: dict[int, float] = {}
+        for word in sorted(words):
+            counts = self._count_word(word)
+            weight = math.log(1 + (total - len(counts) + 0.5) / (len(counts) + 0.5))
+            for position, count in counts.items():
+                saturation = _K1 * (1 - _B + _B * self.lengths[position] / mean)
+                score = weight * count * (_K1 + 1) / (count + saturation)
+                scores[position] = scores.get(position, 0.0) + score
+        order = sorted((-round(score, 9), self.ids[position]) for position, score in scores.items())
+        return {id_: -score for score, id_ in order}
+
+    def term_coverage(self, id_: str, words: Collection[str]) -> float:
+        """Return the share of the given words that occur in a passage."""
+        position = self.ids.index(id_)
+        return sum(position in self._count_word(word) for word in words) / len(words)
+
+    def _count_word(self, word: str) -> dict[int, int]:
+        """Return how often a word occurs in each passage that contains it.
+
+        If a word has several forms, only the form that is most frequent in the passage counts.
+        """
+        counts: dict[int, int] = {}
+        for form, analyses in build_forms(word).items():
+            if form in self.positions and not self.analyses.isdisjoint(analyses):
+                for at, count in zip(self.positions[form], self.counts[form], strict=True):
+                    counts[at] = max(count, counts.get(at, 0))
+        return counts

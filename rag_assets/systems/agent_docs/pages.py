@@ -1,4 +1,8 @@
-"""Documentation pages: Markdown files with a command and its version in their front matter."""
+"""Documentation pages: Markdown files with a command and its version in their front matter.
+
+`aws help` prints a man page made by docutils. This module converts it itself, because a terminal
+renderer would hyphenate even exact names.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import dedent
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.systems.agent_docs.command_runner import CommandRunner, read_version
@@ -22,7 +26,7 @@ _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MUL
 """The first and last line of a man page."""
 _MIN_REPEATED: Final = 400
 """Sections longer than this are not repeated on a second page."""
-_MAX_HEADING: Final = 80
+_MAX_HEADING_LENGTH: Final = 80
 """Maximum characters of a heading; a longer line is not a heading."""
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -161,7 +165,7 @@ def _split_sections(text: str) -> Iterator[tuple[str, str]]:
 
 def _parse_heading(line: str) -> str | None:
     """Return the heading in a line: not indented, and ending in a colon or in capitals."""
-    if not line or line[0].isspace() or len(line) > _MAX_HEADING:
+    if not line or line[0].isspace() or len(line) > _MAX_HEADING_LENGTH:
         return None
     bare = line.rstrip()
     if bare.endswith(":") and not bare.lower().startswith("usage"):
@@ -213,3 +217,177 @@ def _programs_file() -> Path:
     configured = os.environ.get("XDG_STATE_HOME")
     folder = Path(configured) if configured else Path.home() / ".local" / "state"
     return folder / "rag-assets" / "agent-docs.json"
+
+
+_DOCUTILS_MARK: Final = '.\\" Man page generated from reStructuredText'
+_FONT = re.compile(r"\\f([BIRPC])")
+_ESCAPE = re.compile(r"\\(?:\((..)|\[([^\]]*)\]|(.))")
+_NAMED_CHARACTERS: Final = {
+    "aq": "'",
+    "dq": '"',
+    "bu": "•",
+    "lq": "“",
+    "rq": "”",
+    "em": "—",
+    "en": "–",
+}
+_ESCAPED_CHARACTERS: Final = {"-": "-", "e": "\\", "\\": "\\", " ": " ", "~": " "}
+_CODE = re.compile(r"\S+|-.*|.*(?:--|://|=).*")
+_SUBCOMMANDS = re.compile(r"^## available (?:commands|services)$", re.IGNORECASE)
+_ITEM = re.compile(r"^ *- ([a-z0-9][\w.-]*)$")
+_BlockKind: TypeAlias = Literal["heading", "text", "item", "code"]
+
+
+@dataclass(slots=True)
+class _Block:
+    kind: _BlockKind
+    indent: int
+    lines: list[str] = field(default_factory=list)
+
+    def render(self) -> str:
+        margin = " " * self.indent
+        if self.kind == "code":
+            return "\n".join(f"{margin}{line}".rstrip() for line in ["```", *self.lines, "```"])
+        text = " ".join(" ".join(self.lines).split())
+        return f"{margin}- {text}" if self.kind == "item" else f"{margin}{text}"
+
+
+def is_docutils(text: str) -> bool:
+    """Return whether a text is a man page in the form that docutils writes."""
+    return text.lstrip().startswith(_DOCUTILS_MARK)
+
+
+def roff_to_markdown(text: str) -> str:
+    """Convert a man page of docutils to Markdown; definitions become list items."""
+    reader = _RoffReader()
+    for line in _select_content_lines(text):
+        reader.read(line)
+    parts: list[str] = []
+    previous: _Block | None = None
+    for block in reader.blocks:
+        if not block.lines:
+            continue
+        if previous is not None:
+            is_item = (previous.kind, previous.indent) == ("item", block.indent)
+            parts.append("\n" if is_item and block.kind == "item" else "\n\n")
+        parts.append(block.render())
+        previous = block
+    return "".join(parts)
+
+
+def list_subcommands(markdown: str) -> list[str]:
+    """Return the subcommands that a page lists."""
+    names: list[str] = []
+    is_list = False
+    for line in markdown.split("\n"):
+        if line.startswith("#"):
+            is_list = _SUBCOMMANDS.match(line) is not None
+        elif is_list and (item := _ITEM.match(line)) is not None:
+            names.append(item[1])
+    return [name for name in names if name != "help"]
+
+
+def _select_content_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a page, without comments and macro definitions."""
+    is_macro = False
+    for line in text.split("\n"):
+        if line.startswith(".de1"):
+            is_macro = True
+        elif is_macro:
+            is_macro = line != ".."
+        elif line not in {"", "."} and not line.startswith('.\\"'):
+            yield line
+
+
+class _RoffReader:
+    """Converts lines of a man page to blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self._indents = [0]
+        self._is_code = self._is_break = False
+        self._term: _Block | None = None
+        """A term with a definition that follows on the next line."""
+
+    def read(self, line: str) -> None:
+        if self._is_code and line != ".fi":
+            if not line.startswith(".ft"):
+                self.blocks[-1].lines.append(_unescape(line))
+        elif line.startswith("."):
+            request, _, rest = line[1:].partition(" ")
+            self._read_request(request, rest)
+        else:
+            self._read_text(line)
+
+    def _read_request(self, request: str, rest: str) -> None:
+        match request:
+            case "SH" | "SS":
+                title = _unescape(rest.strip('"'))
+                marks = "##" if request == "SH" else "###"
+                self._add("heading", [marks, title.capitalize() if request == "SH" else title])
+            case "sp":
+                self._is_break = True
+            case "nf":
+                self._add("code")
+                self._is_code = True
+            case "fi":
+                self._is_code = False
+                self._is_break = True
+            case "INDENT":
+                self._indent(float(rest.split(maxsplit=1)[0]))
+            case "UNINDENT":
+                if len(self._indents) > 1:
+                    self._indents.pop()
+                self._is_break = True
+                self._term = None
+            case "IP":
+                self._indents[-1] = self._indents[-2] if len(self._indents) > 1 else 0
+                self._add("item")
+                self._indents[-1] += 2
+
+    def _add(self, kind: _BlockKind, lines: Sequence[str] = ()) -> None:
+        self.blocks.append(_Block(kind, self._indents[-1], list(lines)))
+        self._is_break = kind == "heading"
+        self._term = None
+
+    def _read_text(self, line: str) -> None:
+        last = self.blocks[-1] if self.blocks else None
+        if self._term is not None and self._term is last:
+            self._term.lines[-1] += ":"
+            self._term, self._is_break = None, False
+        if last is None or self._is_break or last.kind == "code":
+            self._add("text")
+        self.blocks[-1].lines.append(_convert_fonts(line))
+
+    def _indent(self, width: float) -> None:
+        last = self.blocks[-1] if self.blocks else None
+        indent = self._indents[-1]
+        if width and last is not None and last.kind == "text" and last.indent == indent:
+            last.kind = "item"
+            self._term = last
+            indent += 2
+        self._indents.append(indent)
+
+
+def _convert_fonts(line: str) -> str:
+    """Convert bold text to Markdown: as code if it looks like code."""
+    pieces = _FONT.split(line)
+    text = _unescape(pieces[0])
+    for font, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        plain = _unescape(piece)
+        if font == "B" and plain.strip():
+            mark = "`" if _CODE.fullmatch(plain) and "`" not in plain else "**"
+            text += f"{mark}{plain}{mark}"
+        else:
+            text += plain
+    return text
+
+
+def _unescape(text: str) -> str:
+    def replace_escape(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name:
+            return _NAMED_CHARACTERS.get(name, "")
+        return _ESCAPED_CHARACTERS.get(match[3] or "", "")
+
+    return _ESCAPE.sub(replace_escape, text)

@@ -15,7 +15,7 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.model import Passage, find_touched_masks, locate, make_starts_unique
+from rag_assets.ingest.chunking.model import Passage, find_touched_masks, locate
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import ParsedText
@@ -24,8 +24,7 @@ from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
 from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
-from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState
-from rag_assets.systems.agent_docs.trust import passage_digest
+from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, passage_digest
 
 Mask: TypeAlias = Callable[[ParsedText], ParsedText]
 """Masks the credentials of a document; see document_masker.masked."""
@@ -172,8 +171,19 @@ class CutFile:
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Split a text into sentences, so that no two passages start at the same position."""
-    return list(make_starts_unique(SENTENCE.split(request)))
+    """Split a text into sentences, so that no two passages start at the same position.
+
+    A passage that would start no later than the previous one starts with its new text instead. It
+    is left out if it has no new text.
+    """
+    passages: list[Passage] = []
+    last = -1
+    for passage in SENTENCE.split(request):
+        start = passage.start if passage.start > last else max(passage.new_start, last + 1)
+        if start < passage.end:
+            passages.append(replace(passage, start=start))
+            last = start
+    return passages
 
 
 PASSAGE = ChunkerKind(
@@ -189,9 +199,6 @@ PASSAGE = ChunkerKind(
 
 def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Mask) -> CutFile:
     """Cut a file into passages.
-
-    Args:
-        path: its source_path.
 
     Raises:
         DocumentRejected: the file cannot be read as text.
@@ -231,7 +238,6 @@ def refresh_file_states(
 
     Args:
         files: the files that the globs match now.
-        previous: the state of the index.
     """
     known = {file.path: file for file in previous.files}
     found = sorted(files, key=lambda file: file.path)
@@ -254,7 +260,7 @@ class Passages:
 
     Attributes:
         text_hashes: hash of the embedded text, by passage id.
-        digests: digest of each passage by its id; see trust.passage_digest.
+        digests: digest of each passage by its id; see stores.passage_digest.
         texts: embedded texts that the previous index lacks, by hash.
         left_out: files without passages, and why.
     """

@@ -135,7 +135,6 @@ class SqliteStore:
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
-        """See PassageStore.search."""
 
         def search(connection: sqlite3.Connection) -> list[SearchResult]:
             rows = _AgentRows(connection, agent_id)
@@ -147,7 +146,6 @@ class SqliteStore:
         return self._read(search, [])
 
     def has_index(self, agent_id: str) -> bool:
-        """See PassageStore.has_index."""
 
         def has_index(connection: sqlite3.Connection) -> bool:
             rows = _AgentRows(connection, agent_id)
@@ -159,24 +157,20 @@ class SqliteStore:
             return False
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
         for agent_id, (own, vectors) in group_by_agent(chunks, embeddings).items():
             with self.building(agent_id), self._write() as connection:
                 _AgentRows(connection, agent_id).add(own, normalize_rows(vectors))
 
     def delete_agent(self, agent_id: str) -> None:
-        """See PassageStore.delete_agent."""
         if not self._path.exists():
             return
         with self.building(agent_id), self._write() as connection:
             _AgentRows(connection, agent_id).replace((), np.empty((0, 0), dtype=np.float32), None)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        """See PassageStore.chunks."""
         return self._read(lambda connection: _AgentRows(connection, agent_id).read_chunks(), [])
 
     def state(self, agent_id: str) -> IndexState | None:
-        """See PassageStore.state."""
         try:
             state = self._read(
                 lambda connection: self._load_state(_AgentRows(connection, agent_id)), None
@@ -186,7 +180,6 @@ class SqliteStore:
         return None if self._is_damaged else state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        """See PassageStore.vectors."""
 
         def read_vectors(connection: sqlite3.Connection) -> dict[str, Vectors]:
             rows = _AgentRows(connection, agent_id)
@@ -199,13 +192,11 @@ class SqliteStore:
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """See PassageStore.replace."""
         vectors = normalize_rows(embeddings) if chunks else np.empty((0, 0), dtype=np.float32)
         with self._write() as connection:
             _AgentRows(connection, agent_id).replace(chunks, vectors, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
-        """See PassageStore.touch."""
         with self._write() as connection, connection:
             _AgentRows(connection, agent_id).write_state(state)
 

@@ -23,6 +23,7 @@ from rag_assets.search.recall import candidate_count, entry_filter_of
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.systems.agent_docs.globs import display_path
 from rag_assets.systems.agent_docs.prompts import (
     DESCRIPTION,
     MAX_QUERY,
@@ -30,7 +31,6 @@ from rag_assets.systems.agent_docs.prompts import (
     TOOL,
     require_query,
 )
-from rag_assets.systems.agent_docs.source import display_path
 from rag_assets.systems.agent_docs.stores import SCORE_TOLERANCE, normalize_rows, rank_rows
 
 _EXTRA_CANDIDATES: Final = 10
@@ -88,9 +88,7 @@ async def order_exactly(
     """Put the first candidates of a ranking by vector into exact order, with exact scores.
 
     Args:
-        owner: the owner of the index entries.
         request: the ranking request; repeated with a higher limit if all candidates tie.
-        candidates: the result of the request.
         count: how many candidates to order; the others keep their order.
 
     Raises:

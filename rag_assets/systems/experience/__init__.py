@@ -34,7 +34,7 @@ SYSTEM = System(
         # Entries that may differ are not merged: see differences.py.
         keeps_passages=True,
     ),
-    source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},
+    source_kinds={"experience": f"{_HERE}.model:EXPERIENCE"},
     tables={
         "projects": f"{_HERE}.tables:projects",
         "knowledge_staging": f"{_HERE}.tables:knowledge_staging",
@@ -44,7 +44,7 @@ SYSTEM = System(
         "experience_questions": f"{_HERE}.tables:experience_questions",
         "experience_feedback": f"{_HERE}.tables:experience_feedback",
     },
-    staged_rows={"knowledge_staging": f"{_HERE}.forgetting:STAGED_ROWS"},
+    staged_rows={"knowledge_staging": f"{_HERE}.merges:STAGED_ROWS"},
     texts=(
         *(
             f"knowledge_staging.{name}"
@@ -60,7 +60,7 @@ SYSTEM = System(
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
     sensors={"checkpoints": f"{_HERE}.definitions:checkpoints_sensor"},
-    panels={"/experience": f"{_HERE}.panel.pages:PANEL"},
+    panels={"/experience": f"{_HERE}.panel:PANEL"},
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
     problems={

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -23,12 +22,16 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import add_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
-from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_merges
-from rag_assets.systems.experience.merges import have_same_problem, merge_patterns, split_entry
+from rag_assets.systems.experience.merges import (
+    delete_empty_patterns,
+    delete_merges,
+    have_same_problem,
+    merge_patterns,
+    split_entry,
+)
 from rag_assets.systems.experience.model import (
     Entry,
     PatternFilter,
@@ -36,7 +39,14 @@ from rag_assets.systems.experience.model import (
     require_no_problem,
     retraction_problems,
 )
-from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
+from rag_assets.systems.experience.patterns import (
+    NAMES,
+    Aliases,
+    PatternReader,
+    compute_cutoff,
+    is_living,
+    resolve_names,
+)
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_feedback,
@@ -44,7 +54,7 @@ from rag_assets.systems.experience.tables import (
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
+from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
@@ -56,13 +66,7 @@ _STAGED = knowledge_staging.c
 
 
 class Administration:
-    """Changes and reports the patterns of one tenant.
-
-    Args:
-        catalog: contains the patterns.
-        entries: captures and reads entries.
-        clock: decides which entries are expired.
-    """
+    """Changes and reports the patterns of one tenant."""
 
     def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
         self._catalog = catalog
@@ -72,7 +76,7 @@ class Administration:
 
     def cutoff(self, record: TenantRecord) -> datetime | None:
         """Return the time before which embedded entries are expired."""
-        return cutoff_of(Tenant.from_config(record.config), self._clock.now())
+        return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
     def page(
         self,
@@ -90,7 +94,9 @@ class Administration:
         )
         return self._add_stale_paths(record, found)
 
-    def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
+    def find_unmatched_names(
+        self, record: TenantRecord, wanted: PatternFilter
+    ) -> tuple[UnmatchedName, ...]:
         """Return the names in a filter that match no entry, in any spelling variant."""
         return self._resolve_names(record, wanted)[1]
 
@@ -105,7 +111,7 @@ class Administration:
             UnknownExperience: no pattern has this id.
         """
         cutoff, days = self.cutoff(record), _retention_days(record)
-        found = self._reader.one(record.id, pattern, cutoff)
+        found = self._reader.find_pattern(record.id, pattern, cutoff)
         if found is None:
             raise _unknown_pattern_error()
         [found] = self._add_stale_paths(record, [found])
@@ -135,8 +141,8 @@ class Administration:
                 hint="choose a different target pattern",
             )
         cutoff = self.cutoff(record)
-        first = self._reader.one(record.id, pattern, cutoff)
-        second = self._reader.one(record.id, into, cutoff)
+        first = self._reader.find_pattern(record.id, pattern, cutoff)
+        second = self._reader.find_pattern(record.id, into, cutoff)
         if first is None or second is None:
             raise _unknown_pattern_error()
         if _type_and_gate(first) != _type_and_gate(second):
@@ -244,31 +250,17 @@ class Administration:
         named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
         living = self._reader.living_entries(tenant_id, named, cutoff)
         texts = {
-            id_: (_cut_excerpt(problem_of(e)), _cut_excerpt(solution_of(e)))
+            id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
         }
+        columns = [one.name for one in fields(Merge) if one.name in _MERGES]
         merges = []
         for row in rows:
+            merge = Merge(**{name: getattr(row, name) for name in columns})
             problem, solution = texts.get(row.entry_id, (None, None))
-            other_problem, other_solution = texts.get(row.other_id, (None, None))
-            merges.append(
-                Merge(
-                    entry_id=row.entry_id,
-                    other_id=row.other_id,
-                    way=row.way,
-                    problem_cosine=row.problem_cosine,
-                    solution_cosine=row.solution_cosine,
-                    bounds=row.bounds,
-                    merged_by=row.merged_by,
-                    merged_at=row.merged_at,
-                    split_at=row.split_at,
-                    split_by=row.split_by,
-                    problem=problem,
-                    solution=solution,
-                    other_problem=other_problem,
-                    other_solution=other_solution,
-                )
-            )
+            merge = replace(merge, problem=problem, solution=solution)
+            problem, solution = texts.get(row.other_id, (None, None))
+            merges.append(replace(merge, other_problem=problem, other_solution=solution))
         return merges
 
 
@@ -287,19 +279,10 @@ def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     if entry.embedded_at is not None and days is not None:
         expires = entry.embedded_at + timedelta(days=days)
     return PatternEntry(
-        entry.id,
-        entry.project_id,
-        entry.checkpoint_id,
-        entry.contributed_by,
-        entry.captured_at,
-        entry.embedded_at,
-        expires,
-        problem_of(entry),
-        solution_of(entry),
-        when_to_try(entry),
-        entry.agent_type,
-        entry.task_type,
-        entry.technology,
+        *(entry.id, entry.project_id, entry.checkpoint_id, entry.contributed_by),
+        *(entry.captured_at, entry.embedded_at, expires),
+        *(describe_problem(entry), describe_solution(entry), when_to_try(entry)),
+        *(entry.agent_type, entry.task_type, entry.technology),
     )
 
 
@@ -317,59 +300,43 @@ def _read_report(
     """Return the report on a tenant.
 
     Args:
-        connection: connection inside one transaction, so that the numbers are consistent.
-        tenant_id: the tenant.
-        cutoff: see cutoff_of.
         days: days for which entries are kept; None means without limit.
     """
-    living = (_STAGED.tenant == tenant_id, is_living(cutoff))
-    by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
-    entries: dict[str, int] = dict(connection.execute(by_type).all())
+    staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
+    asked, said = experience_questions.c, experience_feedback.c
+    living = (staged, is_living(cutoff))
+
+    def count(table: Table, *conditions: ColumnElement[bool]) -> int:
+        query = select(func.count()).select_from(table).where(*conditions)
+        return connection.scalar(query) or 0
+
+    def count_by(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> dict[str, int]:
+        query = select(column, func.count()).where(*conditions).group_by(column)
+        return dict(connection.execute(query).all())
+
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    soon = None if cutoff is None else cutoff + _SOON
-    expiring = 0
-    if soon is not None:
-        expiring = (
-            connection.scalar(select(func.count()).where(*living, _STAGED.embedded_at < soon)) or 0
-        )
-    merges = select(_MERGES.way, func.count()).where(
-        _MERGES.tenant == tenant_id, _MERGES.split_at.is_(None)
-    )
-    asked = experience_questions.c
-    questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
-    said = experience_feedback.c
-    outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
-    feedback: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).all())
     shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
     answered = set(connection.scalars(shown))
-    patterns = {
-        str(id_) for id_ in connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
-    }
-
-    def count(*conditions: Any) -> int:
-        query = select(func.count()).select_from(knowledge_staging)
-        return connection.scalar(query.where(_STAGED.tenant == tenant_id, *conditions)) or 0
-
+    found = connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    patterns = {str(id_) for id_ in found}
+    feedback = count_by(said.outcome, said.tenant == tenant_id)
+    expiring = 0
+    if cutoff is not None:
+        expiring = count(knowledge_staging, *living, _STAGED.embedded_at < cutoff + _SOON)
     return Report(
         patterns=len(patterns),
-        entries=entries,
-        staged=count(_STAGED.checkpoint_id.is_(None)),
-        failed=count(_STAGED.failure.is_not(None)),
-        merges=dict(connection.execute(merges.group_by(_MERGES.way)).all()),
-        splits=connection.scalar(
-            select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
-        )
-        or 0,
-        questions=dict(connection.execute(questions.group_by(asked.use)).all()),
+        entries=count_by(_STAGED.entry_type, *living),
+        staged=count(knowledge_staging, staged, _STAGED.checkpoint_id.is_(None)),
+        failed=count(knowledge_staging, staged, _STAGED.failure.is_not(None)),
+        merges=count_by(_MERGES.way, merges, _MERGES.split_at.is_(None)),
+        splits=count(experience_merges, merges, _MERGES.split_at.is_not(None)),
+        questions=count_by(asked.use, asked.tenant == tenant_id),
         helped=feedback.get("helped", 0),
         did_not_help=feedback.get("did_not_help", 0),
         never_shown=len(patterns - answered),
-        open_checkpoints=connection.scalar(
-            select(func.count())
-            .select_from(checkpoints)
-            .where(checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done")
-        )
-        or 0,
+        open_checkpoints=count(
+            checkpoints, checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done"
+        ),
         expires_within_30_days=expiring,
         next_expiry=None if oldest is None or days is None else oldest + timedelta(days=days),
     )

@@ -10,8 +10,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean
-from typing import Literal, Protocol, get_args
-from uuid import UUID
+from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -20,15 +19,17 @@ from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.contexts import neutralised
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.context import build_block
+from rag_assets.systems.experience.command_line import parse_id
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
 
 Aspect = Literal["relevance", "clarity", "worth"]
@@ -86,7 +87,6 @@ class Assessment:
     """The grades of several patterns.
 
     Attributes:
-        model: the model that gave the grades.
         assessed: number of patterns that were graded completely.
         stopped: why the assessment stopped early; None if it is complete.
     """
@@ -106,22 +106,6 @@ class Assessment:
         return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
 
 
-class Answerer(Protocol):
-    """Answers questions (see Questions)."""
-
-    async def for_task(
-        self, record: TenantRecord, question: TaskQuestion, caller: Caller
-    ) -> Answer:
-        """Return the patterns for a task."""
-        ...
-
-    async def for_failure(
-        self, record: TenantRecord, question: FailureQuestion, caller: Caller
-    ) -> Answer:
-        """Return the patterns for a failure."""
-        ...
-
-
 class _OneGrade(BaseModel):
     number: int
     grade: int = Field(ge=1, le=5)
@@ -133,14 +117,9 @@ class _Grades(BaseModel):
 
 
 class Assessor:
-    """Grades patterns of a tenant by its chat model.
+    """Grades patterns of a tenant by its chat model."""
 
-    Args:
-        chat: chat model; its calls are billed to the tenant.
-        questions: answers questions as for an orchestrator, without recording them.
-    """
-
-    def __init__(self, chat: TenantChat, questions: Answerer) -> None:
+    def __init__(self, chat: TenantChat, questions: Questions) -> None:
         self._chat = chat
         self._questions = questions
 
@@ -150,11 +129,6 @@ class Assessor:
         """Grade patterns, and the answers to the problem of each.
 
         An error after the first grade ends the assessment, which then states the error.
-
-        Args:
-            record: the tenant.
-            patterns: patterns of the tenant.
-            caller: the caller for whom questions are answered.
 
         Raises:
             RagAssetsError: no pattern could be graded.
@@ -260,7 +234,9 @@ def assess_patterns(
     """Grade patterns by the tenant's chat model, and print the grades."""
     experience = Experience(session.catalog, masker_of(session.settings.local))
     record = experience.record(tenant)
-    chosen = experience.administration.page(record, after=_parse_id(after), limit=patterns)
+    chosen = experience.administration.page(
+        record, after=None if after is None else parse_id(after), limit=patterns
+    )
     if not chosen:
         say("There is no pattern to assess.")
         return
@@ -303,12 +279,3 @@ def _print_grades(found: Assessment, patterns: dict[str, Pattern]) -> None:
         say(f"{one.aspect} {one.grade}: {one.pattern} {problem[:_SHOWN_CHARACTERS]}")
         say(f"   {one.reason}")
     say(f"{found.assessed} patterns by {found.model}; these are its opinions.")
-
-
-def _parse_id(text: str | None) -> UUID | None:
-    try:
-        return None if text is None else UUID(text)
-    except ValueError:
-        raise InvalidRequest(
-            f"{text!r}is not a valid UUID", hint="copy the id from the list"
-        ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
@@ -21,15 +21,15 @@ from rag_assets.systems.experience.differences import (
     find_problem_difference,
     find_solution_difference,
 )
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
 from rag_assets.systems.experience.wording import (
     compared_problem,
+    describe_solution,
     exact_key,
     problem_key,
     searched_text,
-    solution_of,
 )
 
 _CANDIDATES = 30
@@ -64,7 +64,6 @@ class Assignment:
             pattern.
         problem_id: id of the problem that the pattern solves; None for a new problem.
         way: how the entry was merged; None if it was not merged.
-        other_id: the entry with which it was merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
@@ -80,7 +79,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownEntry:
     """An entry with its pattern and problem."""
 
     entry: Entry
@@ -89,12 +88,7 @@ class _Known:
 
 
 class Assigner:
-    """Assigns entries to patterns, also to patterns of earlier entries in the same batch.
-
-    Args:
-        ctx: context of the tenant.
-        serving: the serving generation, which contains the entries.
-    """
+    """Assigns entries to patterns, also to patterns of earlier entries in the same batch."""
 
     def __init__(self, ctx: TenantContext, serving: Generation) -> None:
         self._ctx = ctx
@@ -123,7 +117,7 @@ class Assigner:
                 found = self._assign_similar(entry, others, vectors, problem)
             found = _add_kept_texts(found, vectors)
             assigned.append(found)
-            now = _Known(entry, found.home_id, found.problem_id or found.home_id)
+            now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
             if (key := problem_key(entry)) is not None:
@@ -133,7 +127,7 @@ class Assigner:
     def _assign_similar(
         self,
         entry: Entry,
-        others: Sequence[_Known],
+        others: Sequence[_KnownEntry],
         vectors: _Vectors,
         alternative: UUID | None,
     ) -> Assignment:
@@ -141,7 +135,6 @@ class Assigner:
 
         Args:
             entry: the entry, which has no equal entry.
-            others: nearest entries.
             vectors: vectors of problems and solutions, by hash of the text.
             alternative: the problem of an entry that describes its problem in the same words.
         """
@@ -152,7 +145,9 @@ class Assigner:
             problem = _compute_cosine(
                 vectors, compared_problem(entry), compared_problem(other.entry)
             )
-            solution = _compute_cosine(vectors, solution_of(entry), solution_of(other.entry))
+            solution = _compute_cosine(
+                vectors, describe_solution(entry), describe_solution(other.entry)
+            )
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
             if find_problem_difference(compared_problem(entry), compared_problem(other.entry)):
@@ -161,7 +156,7 @@ class Assigner:
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if find_solution_difference(solution_of(entry), solution_of(other.entry)):
+            if find_solution_difference(describe_solution(entry), describe_solution(other.entry)):
                 continue
             found = Assignment(
                 entry,
@@ -171,7 +166,7 @@ class Assigner:
                 other.entry.id,
                 problem,
                 solution,
-                _bounds_to_json(self._bounds),
+                asdict(self._bounds),
             )
             if best is None or _sum_cosines(found) > _sum_cosines(best):
                 best = found
@@ -206,7 +201,7 @@ class Assigner:
         texts = {
             sha256_hex(text): text
             for entry in compared
-            for text in (compared_problem(entry), solution_of(entry))
+            for text in (compared_problem(entry), describe_solution(entry))
         }
         vectors, reason = vectors_of(ctx, self._serving, texts)
         return near, vectors, reason
@@ -228,11 +223,11 @@ class Assigner:
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
 
-    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _Known]:
+    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _KnownEntry]:
         return {one.entry.id: one for one in self._read_known(_STAGED.id.in_(ids))} if ids else {}
 
-    def _find_by_key(self, keys: set[str]) -> dict[str, _Known]:
-        found: dict[str, _Known] = {}
+    def _find_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
+        found: dict[str, _KnownEntry] = {}
         for one in self._read_known(is_any_of(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
@@ -244,7 +239,7 @@ class Assigner:
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 
-    def _read_known(self, which: ColumnElement[bool]) -> list[_Known]:
+    def _read_known(self, which: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return entries with a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
@@ -258,7 +253,7 @@ class Assigner:
         )
         with self._ctx.catalog.database.begin() as connection:
             return [
-                _Known(entry_of(row), row.home_id, row.problem_id)
+                _KnownEntry(entry_from_row(row), row.home_id, row.problem_id)
                 for row in connection.execute(query)
             ]
 
@@ -280,14 +275,10 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
 
 
 def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (compared_problem(found.entry), solution_of(found.entry))
+    texts = (compared_problem(found.entry), describe_solution(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
 
 
 def _sum_cosines(found: Assignment) -> float:
     return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
-
-
-def _bounds_to_json(bounds: Bounds) -> dict[str, float]:
-    return {"problem": bounds.problem, "solution": bounds.solution}

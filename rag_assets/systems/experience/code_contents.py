@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select
@@ -23,28 +22,15 @@ from rag_assets.tenants.model import Tenant
 _STAGED = knowledge_staging.c
 
 
-class CodeContents(Protocol):
-    """Returns the present content of locations in code."""
-
-    def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """Return a hash of the content of each existing location; None if it was not read yet."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FilesOfTenant:
-    """Contents of files in a tenant's catalog; a symbol has the content of its file.
-
-    Attributes:
-        catalog: catalog of the installation.
-        tenant: the tenant with the sources of the code.
-    """
+    """Contents of files in a tenant's catalog; a symbol has the content of its file."""
 
     catalog: Catalog
     tenant: Tenant
 
     def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """See CodeContents."""
+        """Return a hash of the content of each existing location; None if it was not read yet."""
         ids = {
             document_id(source.name, place.path): place.path
             for place in places
@@ -57,13 +43,8 @@ class FilesOfTenant:
         return {place: present[place.path] for place in places if place.path in present}
 
 
-def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
-    """Return the code that a tenant's entries are about; None if its code tenant is unknown.
-
-    Args:
-        catalog: catalog of the installation.
-        tenant: tenant of the profile experience.
-    """
+def find_code(catalog: Catalog, tenant: Tenant) -> FilesOfTenant | None:
+    """Return the code that a tenant's entries are about; None if its code tenant is unknown."""
     if tenant.experience.code_tenant is None:
         return None
     record = catalog.tenants.find(tenant.experience.code_tenant)
@@ -72,7 +53,7 @@ def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     return FilesOfTenant(catalog, Tenant.from_config(record.config))
 
 
-def add_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+def add_contents(code: FilesOfTenant | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
     """Return locations with their present content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
@@ -91,9 +72,6 @@ def add_stale_paths(
     A path is not stale if one entry of the pattern has its present content.
 
     Args:
-        catalog: catalog of the installation.
-        tenant: tenant of the profile experience.
-        patterns: patterns of the tenant.
         living: the condition that an entry is counted (see patterns.is_living).
     """
     code = find_code(catalog, tenant)

@@ -33,9 +33,10 @@ from rag_assets.systems.experience.model import (
     entry_problems,
     require_no_problem,
     require_verified,
+    validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
 from rag_assets.tenants.problems import problem_of
 
@@ -52,7 +53,7 @@ def put_project(
 ) -> None:
     """Create or change a project."""
     draft = _validate(ProjectDraft, given)
-    made = _open_experience(session).put_project(tenant, _parse_id(project), draft)
+    made = _open_experience(session).put_project(tenant, parse_id(project), draft)
     _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
 
 
@@ -68,7 +69,7 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
             {
                 "id": str(one.entry.id),
                 "new": one.new,
-                "quality": quality_of(one.entry.entry_type),
+                "quality": determine_quality(one.entry.entry_type),
                 "staged": one.staged,
                 "masked": one.masked,
             }
@@ -123,7 +124,7 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
 @with_reading_session
 def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
     """Print the progress of one checkpoint."""
-    found = _open_experience(session).checkpoint(tenant, _parse_id(checkpoint))
+    found = _open_experience(session).checkpoint(tenant, parse_id(checkpoint))
     text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
     text += f"{found.merged} merged, {found.failed} failed."
     if found.error:
@@ -195,7 +196,7 @@ def list_patterns(
         if len(page) < _PATTERNS_AT_ONCE:
             break
     if not found:
-        _warn_of_names(experience.administration.unmatched(record, wanted))
+        _warn_of_names(experience.administration.find_unmatched_names(record, wanted))
     if as_json:
         print_json({"patterns": [_to_plain(one) for one in found]})
         return
@@ -206,7 +207,7 @@ def list_patterns(
 def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _open_experience(session)
-    found = experience.administration.details(experience.record(tenant), _parse_id(pattern))
+    found = experience.administration.details(experience.record(tenant), parse_id(pattern))
     if as_json:
         print_json(_to_plain(found))
         return
@@ -231,7 +232,7 @@ def merge(
 ) -> None:
     """Merge a pattern into a different one."""
     experience = _open_experience(session)
-    record, ids = experience.record(tenant), (_parse_id(pattern), _parse_id(into))
+    record, ids = experience.record(tenant), (parse_id(pattern), parse_id(into))
     try:
         made = experience.administration.merge(record, *ids, by=operator(), confirmed=is_confirmed)
     except ProblemsDiffer as error:
@@ -256,7 +257,7 @@ def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: b
     experience = _open_experience(session)
     record = experience.record(tenant)
     made = experience.administration.split(
-        record, _parse_id(pattern), _parse_id(entry), by=operator()
+        record, parse_id(pattern), parse_id(entry), by=operator()
     )
     if as_json:
         print_json(_to_plain(made))
@@ -282,7 +283,7 @@ def retract(
     experience = _open_experience(session)
     record = experience.record(tenant)
     if entry is not None:
-        experience.administration.delete_entry(record, _parse_id(entry), by=operator())
+        experience.administration.delete_entry(record, parse_id(entry), by=operator())
         count = 1
     else:
         draft = _validate(RetractDraft, {"project_id": project, "token": token})
@@ -362,14 +363,15 @@ def _read_file(file: Path) -> str:
 
 
 def _validate(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
-    try:
-        return model.model_validate({name: one for name, one in given.items() if one is not None})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct this argument") from None
+    return validate_fields(model, given, hint="correct this argument")
 
 
-def _parse_id(text: str) -> UUID:
+def parse_id(text: str) -> UUID:
+    """Return the UUID in an argument.
+
+    Raises:
+        InvalidRequest: the argument is not a UUID.
+    """
     try:
         return UUID(text)
     except ValueError:

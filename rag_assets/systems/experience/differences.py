@@ -16,23 +16,14 @@ merge can reverse the advice.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from typing import Any
-
-from rag_assets.systems.experience.opposites import (
-    FUNCTION_WORDS,
-    HINGES,
-    NEGATING_PREFIXES,
-    NUMBERS,
-    OPPOSITES,
-    SCOPES,
-    SYNONYMS,
-    UNITS,
-)
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _AFTER_NUMBER = re.compile(r"\d(ms|s|min|h|d|kb|mb|gb|kib|mib|gib|px|k|m|g|%)?(?![\w.])", re.I)
@@ -62,6 +53,30 @@ _MIN_SHARED = 0.5
 """Minimum share of content words in each text with an equal or a synonym in the other."""
 _SHORT_STEM = 2
 _NEAR_WORDS = 3
+
+
+@lru_cache(maxsize=1)
+def load_words() -> Mapping[str, Any]:
+    """Return the content of words.toml, which describes each of its lists of words."""
+    text = files("rag_assets.systems.experience").joinpath("words.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@lru_cache(maxsize=3)
+def _load_kinds(table: str) -> Mapping[str, frozenset[str]]:
+    """Return the words of each kind in a table of words.toml: scopes, hinges or units."""
+    return {kind: frozenset(words.split()) for kind, words in load_words()[table].items()}
+
+
+@lru_cache(maxsize=1)
+def _load_units() -> Mapping[str, str]:
+    """Return the unit that each word stands for."""
+    return {word: unit for unit, words in _load_kinds("units").items() for word in words}
+
+
+@lru_cache(maxsize=1)
+def _load_function_words() -> frozenset[str]:
+    return frozenset(load_words()["function_words"].split())
 
 
 def find_problem_difference(first: str, second: str) -> str | None:
@@ -121,14 +136,15 @@ class _Text:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        return frozenset(_NUMBER.findall(self.plain)) | {
-            NUMBERS[word] for word in self.words if word in NUMBERS
-        }
+        numbers = load_words()["numbers"]
+        written = {numbers[word] for word in self.words if word in numbers}
+        return frozenset(written).union(_NUMBER.findall(self.plain))
 
     @cached_property
     def units(self) -> frozenset[str]:
+        units = _load_units()
         behind = (unit.casefold() for unit in _AFTER_NUMBER.findall(self.plain) if unit)
-        return frozenset(UNITS.get(unit, unit) for unit in (*behind, *self.words) if unit in UNITS)
+        return frozenset(units[unit] for unit in (*behind, *self.words) if unit in units)
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
@@ -144,11 +160,12 @@ class _Text:
     @cached_property
     def scopes(self) -> dict[str, int]:
         """Return the number of words of each kind that negate or restrict the text."""
-        found = dict.fromkeys(SCOPES, 0)
-        for word in self.words:
-            for way, words in SCOPES.items():
-                found[way] += word in words or (way == "not" and word.endswith("n't"))
-        return found
+        return {
+            kind: sum(
+                word in words or (kind == "not" and word.endswith("n't")) for word in self.words
+            )
+            for kind, words in _load_kinds("scopes").items()
+        }
 
     def lacks(self, other: _Text) -> bool:
         """Return whether the other text has a name that this text lacks."""
@@ -175,28 +192,26 @@ def _count_stems(stems: Sequence[str], wanted: frozenset[str]) -> int:
 
 @lru_cache(maxsize=1)
 def _stem_opposites() -> list[tuple[frozenset[str], frozenset[str]]]:
-    return [
-        (frozenset(map(_stem, pole)), frozenset(map(_stem, opposite)))
-        for pole, opposite in OPPOSITES
-    ]
+    pairs = (line.split(" / ") for line in load_words()["opposites"].strip().splitlines())
+    return [(_stem_words(pole), _stem_words(opposite)) for pole, opposite in pairs]
 
 
 def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether the second text contains a word of the first with a negating prefix."""
-    there = set(second)
+    there, prefixes = set(second), load_words()["negating_prefixes"].split()
     alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM]
-    return any(prefix + stem in there for stem in alone for prefix in NEGATING_PREFIXES)
+    return any(prefix + stem in there for stem in alone for prefix in prefixes)
 
 
 def _is_swapped(first: _Text, second: _Text) -> bool:
     """Return whether the texts around a hinge or after a scope word are swapped."""
-    for words in HINGES.values():
+    for words in _load_kinds("hinges").values():
         for near in (_words_near_hinges, _words_around_hinge):
             if _are_crossed(near(first, words), near(second, words)):
                 return True
     return any(
         _are_crossed(_words_in_scope(first, words), _words_in_scope(second, words))
-        for words in SCOPES.values()
+        for words in _load_kinds("scopes").values()
     )
 
 
@@ -238,7 +253,8 @@ def _words_in_scope(text: _Text, scope: frozenset[str]) -> _Sides:
 
 def _content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
     """Return the stems of the first content words."""
-    return {_stem(one) for one in [word for word in words if word not in FUNCTION_WORDS][:most]}
+    content = [word for word in words if word not in _load_function_words()]
+    return set(map(_stem, content[:most]))
 
 
 def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -252,11 +268,7 @@ def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
 def _find_replacements(
     first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield stems that replace each other between equal stems; none if the texts are dissimilar.
-
-    Args:
-        first, second: stems of the texts.
-    """
+    """Yield stems that replace each other between equal stems; none if the texts are dissimilar."""
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.ratio() < _MIN_MATCHED:
         return
@@ -285,13 +297,14 @@ def _are_synonyms(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _stem_synonyms() -> list[frozenset[str]]:
-    return [frozenset(map(_stem, group)) for group in SYNONYMS]
+    return [_stem_words(group) for group in load_words()["synonyms"].strip().splitlines()]
 
 
 @lru_cache(maxsize=1)
 def _stem_function_words() -> frozenset[str]:
     # Scope words are compared by their number.
-    return frozenset(map(_stem, FUNCTION_WORDS.union(*SCOPES.values())))
+    words = _load_function_words().union(*_load_kinds("scopes").values())
+    return frozenset(map(_stem, words))
 
 
 @lru_cache(maxsize=1)
@@ -304,3 +317,7 @@ def _load_stemmer() -> Any:
 def _stem(word: str) -> str:
     stem: str = _load_stemmer().stemWord(word)
     return stem
+
+
+def _stem_words(words: str) -> frozenset[str]:
+    return frozenset(map(_stem, words.split()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -32,6 +32,7 @@ from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
+    SOURCE_TYPE,
     About,
     Entry,
     EntryDraft,
@@ -40,7 +41,6 @@ from rag_assets.systems.experience.model import (
     require_no_problem,
     require_verified,
 )
-from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import knowledge_staging, projects
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
@@ -68,11 +68,13 @@ ERROR_KEYS = "error_keys"
 """Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
+_SAME_COLUMNS = tuple({one.name for one in fields(Entry)} - {"about", "captured_at"})
+"""The fields of an entry that are columns of `knowledge_staging` with the same name."""
 _STAGED = knowledge_staging.c
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureResult:
     """An entry that was captured.
 
     Attributes:
@@ -91,12 +93,7 @@ class Captured:
 
 
 class Entries:
-    """Captures and reads the entries of tenants.
-
-    Args:
-        database: contains the entries.
-        masker: finds credentials.
-    """
+    """Captures and reads the entries of tenants."""
 
     def __init__(self, database: Database, masker: Masker) -> None:
         self._database = database
@@ -110,13 +107,10 @@ class Entries:
         by: str | None,
         note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
         caller: Caller = OPERATOR,
-    ) -> Captured:
+    ) -> CaptureResult:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
-            ref: the tenant.
-            draft: the entry as it was captured.
-            by: the name of the caller's token.
             note: function that adds the present content to the locations that the entry is about.
             caller: the caller, who must have access to the project.
 
@@ -147,17 +141,17 @@ class Entries:
                         "this external_id belongs to a different entry",
                         hint="use a different external_id for each entry",
                     )
-                return Captured(entry_of(known), new=False, masked=tuple(known.masked))
+                return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
             kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return Captured(entry_of(kept), new=True, masked=tuple(rules))
+        return CaptureResult(entry_from_row(kept), new=True, masked=tuple(rules))
 
     def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
         """Return entries by id, in the order of their capture, without unknown ids."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(_STAGED.timestamp, _STAGED.id))
-            return [entry_of(row) for row in rows]
+            return [entry_from_row(row) for row in rows]
 
     def find_by_contributor(
         self, tenant_id: str, *, project_id: UUID | None, token: str | None
@@ -170,7 +164,7 @@ class Entries:
             names = {token, f"token:{token}"}
             query = query.where(is_any_of(_STAGED.contributed_by, names))
         with self._database.begin() as connection:
-            return [entry_of(row) for row in connection.execute(query)]
+            return [entry_from_row(row) for row in connection.execute(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
         """Delete entries that no checkpoint has taken; return their number."""
@@ -226,12 +220,7 @@ def hand_over_entries(
     The next listing of the source finds these records.
 
     Args:
-        connection: connection inside the transaction that creates the checkpoint.
-        ref: the tenant.
-        source: the name of the tenant's source of entries.
-        checkpoint: id of the checkpoint.
         project: id of the project; None stands for all projects of the caller.
-        caller: who requests the checkpoint.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
@@ -242,8 +231,8 @@ def hand_over_entries(
     rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
     if not rows:
         return 0
-    entries = [entry_of(row) for row in rows]
-    records = [record_of(ref, source, entry) for entry in entries]
+    entries = [entry_from_row(row) for row in rows]
+    records = [build_record(ref, source, entry) for entry in entries]
     written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
     connection.execute(insert(source_records).values(**written), records)
     taken = (
@@ -273,35 +262,14 @@ def hand_over_entries(
     return len(rows)
 
 
-def entry_of(row: Row[Any]) -> Entry:
+def entry_from_row(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
-    return Entry(
-        id=row.id,
-        entry_type=row.entry_type,
-        project_id=row.project_id,
-        agent_type=row.agent_type,
-        task_type=row.task_type,
-        technology=row.technology,
-        failure_description=row.failure_description,
-        error_message=row.error_message,
-        solution_steps=row.solution_steps,
-        gate_type=row.gate_type,
-        human_feedback=row.human_feedback,
-        revision_approach=row.revision_approach,
-        approved_approach=row.approved_approach,
-        when_to_try=row.when_to_try,
-        about=tuple(KeptAbout(**one) for one in row.about),
-        contributed_by=row.contributed_by,
-        captured_at=row.timestamp,
-        checkpoint_id=row.checkpoint_id,
-        document_id=row.document_id,
-        pattern_id=row.pattern_id,
-        embedded_at=row.embedded_at,
-        failure=row.failure,
-    )
+    about = tuple(KeptAbout(**one) for one in row.about)
+    same = {name: getattr(row, name) for name in _SAME_COLUMNS}
+    return Entry(**same, about=about, captured_at=row.timestamp)
 
 
-def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
+def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
     """Return the record of an entry, with the text to search and the metadata for filters."""
     text = searched_text(entry)
     data = text.encode()

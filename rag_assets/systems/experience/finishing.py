@@ -3,6 +3,10 @@
 Searches find an entry once it has a pattern. Entries are compared only with published entries, in
 the order of their capture. So a run that continues after an interrupted run reaches the same
 result.
+
+The searched text, the keys and the metadata of an entry are derived from its captured fields. When
+the rules for them change, this step rewrites the records of earlier rules, and the next run embeds
+the texts that differ. Until then the earlier versions answer.
 """
 
 from __future__ import annotations
@@ -10,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid5
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     Select,
     bindparam,
     exists,
@@ -28,31 +33,47 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import WORDS, FailureKind
+from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.database import TenantRef, notify
 from rag_assets.storage.catalog.installation.clock import time_to_record
-from rag_assets.storage.catalog.tables import document_index, documents, serving
-from rag_assets.systems.experience.assignment import Assigner, Assignment
-from rag_assets.systems.experience.checkpoints import OPEN
-from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_questions
-from rag_assets.systems.experience.merges import find_living_roots
-from rag_assets.systems.experience.rewording import (
-    restore_ages,
-    rewrite_outdated,
-    select_outdated,
+from rag_assets.storage.catalog.records.contents import keep_texts
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_revisions,
+    serving,
+    source_records,
 )
+from rag_assets.systems.experience.assignment import Assigner, Assignment
+from rag_assets.systems.experience.entries import build_record, entry_from_row
+from rag_assets.systems.experience.merges import (
+    delete_empty_patterns,
+    delete_questions,
+    find_living_roots,
+)
+from rag_assets.systems.experience.service import OPEN
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_merges,
     experience_patterns,
     knowledge_staging,
 )
+from rag_assets.systems.experience.wording import (
+    WORDING_VERSION,
+    compared_problem,
+    describe_solution,
+    exact_key,
+    problem_key,
+)
 
-_BATCH = 200
+_ASSIGNMENT_BATCH = 200
+_REWRITE_BATCH: Final = 500
+MAX_ENTRIES_PER_RUN: Final = 5_000
+"""Maximum number of entries that one run rewrites; the next run rewrites the rest."""
 _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
 _PERMANENT: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
@@ -68,7 +89,7 @@ _STAGED = knowledge_staging.c
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedEntry:
     """An entry with its pattern.
 
     Attributes:
@@ -105,10 +126,10 @@ class ExperienceFollowUp:
         """Assign published entries to patterns; return counts for the run's page."""
         with ctx.catalog.database.begin() as connection:
             found = connection.execute(_select_published(ctx.ref.id)).all()
-        entries = [entry_of(row) for row in found]
+        entries = [entry_from_row(row) for row in found]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
-        for batch in batched(entries, _BATCH):
+        for batch in batched(entries, _ASSIGNMENT_BATCH):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
             self._store_assignments(ctx, assigned)
@@ -212,7 +233,7 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
 
 def _find_present_patterns(
     assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
-) -> list[_Placed]:
+) -> list[_PlacedEntry]:
     """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:
@@ -227,14 +248,14 @@ def _find_present_patterns(
             own = one.entry.id
             # Later entries of the same deleted pattern join this one.
             places[one.home_id] = places[own] = (own, own)
-            placed.append(_Placed(one, own, own, None))
+            placed.append(_PlacedEntry(one, own, own, None))
         else:
             other = one.other_id if one.home_id in roots else place[0]
-            placed.append(_Placed(one, *place, other))
+            placed.append(_PlacedEntry(one, *place, other))
     return placed
 
 
-def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry]) -> None:
     rows = [
         {"tenant": ref.id, "id": one.home_id, "problem_id": one.of.problem_id or one.home_id}
         for one in placed
@@ -244,7 +265,7 @@ def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Plac
         connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
 
 
-def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry]) -> None:
     rows = [
         {
             "tenant": ref.id,
@@ -266,7 +287,7 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
 
 
 def _mark_embedded(
-    connection: Connection, ref: TenantRef, placed: Sequence[_Placed], now: datetime
+    connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry], now: datetime
 ) -> None:
     rows = [
         {
@@ -377,3 +398,108 @@ def _failure_of_waiting(
     )
     kind: FailureKind | None = connection.scalar(query)
     return kind
+
+
+def select_outdated(tenant_id: str) -> Select[Any]:
+    """Return a query for entries with records of an earlier version of the rules."""
+    return select(knowledge_staging).where(
+        _STAGED.tenant == tenant_id,
+        _STAGED.record_version < WORDING_VERSION,
+        _STAGED.document_id.is_not(None),
+    )
+
+
+def rewrite_outdated(ctx: TenantContext) -> int:
+    """Rewrite outdated records in batches; return the number of entries.
+
+    Each batch is a separate transaction, after which the run may end.
+    """
+    count = 0
+    while count < MAX_ENTRIES_PER_RUN:
+        ctx.guard()
+        with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
+            query = select_outdated(ctx.ref.id).order_by(_STAGED.id).limit(_REWRITE_BATCH)
+            rows = connection.execute(query).all()
+            if not rows:
+                return count
+            _rewrite_records(connection, ctx.ref, rows)
+            notify(connection, ctx.ref.id)
+        count += len(rows)
+    return count
+
+
+def restore_ages(connection: Connection, ref: TenantRef) -> None:
+    """Set the age of documents to that of their entries.
+
+    A rewritten text is embedded again, which must not extend its retention.
+    """
+    connection.execute(
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            _STAGED.tenant == ref.id,
+            _STAGED.document_id == documents.c.document_id,
+            _STAGED.embedded,
+            documents.c.embedded_at > _STAGED.embedded_at,
+        )
+        .values(embedded_at=_STAGED.embedded_at)
+    )
+
+
+def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[Any]]) -> None:
+    entries = {row.document_id: entry_from_row(row) for row in rows}
+    of_tenant = source_records.c.tenant == ref.id
+    stored = select(source_records.c.document_id, source_records.c.source).where(
+        of_tenant, source_records.c.document_id.in_(entries)
+    )
+    records = [
+        build_record(ref, row.source, entries[row.document_id])
+        for row in connection.execute(stored)
+    ]
+    keep_texts(connection, ref, {one["document_id"]: one["content_sha256"] for one in records})
+    changed = ("record_key", "text", "size", "content_sha256", "said")
+    if records:
+        connection.execute(
+            update(source_records)
+            .where(
+                of_tenant,
+                source_records.c.document_id == bindparam("document"),
+                source_records.c.record_key != bindparam("key"),
+            )
+            .values(
+                {name: bindparam(f"new_{name}") for name in changed}
+                | {
+                    "revision": record_revisions.next_value(),
+                    "changed_at": func.clock_timestamp(),
+                    "waiting_since": func.clock_timestamp(),
+                    "lane": 1,
+                }
+            ),
+            [
+                {f"new_{name}": one[name] for name in changed}
+                | {"document": one["document_id"], "key": one["record_key"]}
+                for one in records
+            ],
+        )
+    connection.execute(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
+        .values(
+            exact_key=bindparam("whole"),
+            problem_key=bindparam("problem"),
+            kept_texts=bindparam("texts"),
+            record_version=WORDING_VERSION,
+        ),
+        [_compute_keys(row) for row in rows],
+    )
+
+
+def _compute_keys(row: Row[Any]) -> dict[str, Any]:
+    entry = entry_from_row(row)
+    compared = {sha256_hex(compared_problem(entry)), sha256_hex(describe_solution(entry))}
+    return {
+        "entry": row.id,
+        "whole": exact_key(entry),
+        "problem": problem_key(entry),
+        "texts": [key for key in row.kept_texts if key in compared],
+    }

@@ -139,24 +139,24 @@ def is_gap(lines: Sequence[str], at: int) -> bool:
     )
     if not following:
         return False
-    is_frame = frame_at(lines, following) is not None
+    is_frame = parse_frame_at(lines, following) is not None
     return is_frame or BESIDE_FRAMES.match(lines[following]) is not None
 
 
-def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
+def parse_frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
     """Return the frame that starts at a line, and its number of lines; None if there is none."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
-        return frame_of(python[2], python[3] or ""), _count_python_lines(
+        return build_frame(python[2], python[3] or ""), _count_python_lines(
             lines, at, _measure_indent(line)
         )
     following = lines[at + 1] if at + 1 < len(lines) else ""
     if (go := _GO_FILE.match(following)) and (function := _GO_FUNCTION.match(line.strip())):
-        return frame_of(go[1], function[1].rpartition("/")[2], function[1]), 2
+        return build_frame(go[1], function[1].rpartition("/")[2], function[1]), 2
     if (rust := _RUST.match(line)) and (_RUST_AT.match(following) or "::" in rust[1]):
         place = _RUST_AT.match(following)
         name = re.sub(r"::h[0-9a-f]{16}$", "", rust[1].strip())
-        return frame_of(place[1] if place else "", name), 2 if place else 1
+        return build_frame(place[1] if place else "", name), 2 if place else 1
     frame = _parse_frame(line)
     return None if frame is None else (frame, 1)
 
@@ -184,12 +184,10 @@ def _parse_frame(line: str) -> Frame | None:
     return None
 
 
-def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
+def build_frame(file: str, function: str, qualified: str | None = None) -> Frame:
     """Return a frame with a place that is equal on every machine and in every build.
 
     Args:
-        file: file with its folder.
-        function: function name for the place.
         qualified: the function with its package, to recognize libraries.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
@@ -211,24 +209,24 @@ def _split_qualified_name(qualified: str) -> str:
 
 def _read_script(match: re.Match[str]) -> Frame:
     name = re.sub(r"^(?:new |Object\.|async )+|<anonymous>| \[as [^\]]+\]", "", match[1] or "")
-    return frame_of(match[2], name.strip("."))
+    return build_frame(match[2], name.strip("."))
 
 
 def _read_dotnet(match: re.Match[str]) -> Frame:
     # Only builds with symbols show the file.
-    return frame_of("", _split_qualified_name(match[1]), match[1])
+    return build_frame("", _split_qualified_name(match[1]), match[1])
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] = (
-    (_JAVA, lambda m: frame_of(m[2].partition(":")[0], _split_qualified_name(m[1]), m[1])),
+    (_JAVA, lambda m: build_frame(m[2].partition(":")[0], _split_qualified_name(m[1]), m[1])),
     (_JAVASCRIPT, _read_script),
     (_FIREFOX, _read_script),
     (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),
     (_DOTNET, _read_dotnet),
     # PHP shows the called function, not the surrounding one.
-    (_PHP, lambda m: frame_of(m[1], "") if m[1] else _RUNTIME),
-    (_PYTEST, lambda m: frame_of(m[1], m[2])),
-    (RUBY_FRAME, lambda m: frame_of(m[1], re.split(r"[#. ]", m[2])[-1])),
-    (_NATIVE, lambda m: frame_of(m[2], m[1])),
+    (_PHP, lambda m: build_frame(m[1], "") if m[1] else _RUNTIME),
+    (_PYTEST, lambda m: build_frame(m[1], m[2])),
+    (RUBY_FRAME, lambda m: build_frame(m[1], re.split(r"[#. ]", m[2])[-1])),
+    (_NATIVE, lambda m: build_frame(m[2], m[1])),
 )
 """Readers of frames in one line, in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""SQL statements that merge patterns manually, and split entries off patterns.
+"""SQL statements that merge, split and delete patterns, and delete questions.
 
 Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern if manual
 merges are ignored, and a pattern, which is the root above its home. Splitting off an entry that
@@ -8,18 +8,23 @@ came by a manual merge undoes that merge as a whole, including entries that join
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from uuid import UUID, uuid4, uuid5
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.storage.catalog.erasure.holds import is_row_held, select_source
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.tables import (
+    experience_feedback,
     experience_merges,
     experience_patterns,
+    experience_questions,
     knowledge_staging,
 )
 from rag_assets.systems.experience.wording import compared_problem, normalize_text
@@ -36,10 +41,7 @@ def merge_patterns(
     """Merge a pattern into a different one.
 
     Args:
-        connection: connection inside the transaction.
-        ref: the tenant.
         pattern, into: root patterns, both with entries.
-        by: name of the person or token that merges them.
 
     Raises:
         UnknownExperience: one of them was merged or retracted meanwhile.
@@ -76,13 +78,6 @@ def split_entry(
     connection: Connection, ref: TenantRef, pattern: UUID, entry_id: UUID, *, by: str
 ) -> UUID:
     """Move an entry out of a pattern; a manual merge is undone as a whole.
-
-    Args:
-        connection: connection inside the transaction.
-        ref: the tenant.
-        pattern: a root pattern.
-        entry_id: id of an entry of the pattern.
-        by: name of the person or token that splits them.
 
     Returns:
         the new pattern of the entry.
@@ -142,12 +137,9 @@ def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: 
 def find_living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
-    """Return the root of each pattern, if the root has an entry; a root is its own root.
+    """Return the root of each existing pattern, if the root has an entry.
 
-    Args:
-        connection: of the transaction.
-        tenant_id: the tenant.
-        patterns: the patterns; deleted patterns are omitted from the result.
+    A root is its own root.
     """
     above = (
         select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)
@@ -188,7 +180,9 @@ def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -
         .ext(distinct_on(_STAGED.problem_key))
         .order_by(_STAGED.problem_key)
     )
-    return {normalize_text(compared_problem(entry_of(row))) for row in connection.execute(query)}
+    return {
+        normalize_text(compared_problem(entry_from_row(row))) for row in connection.execute(query)
+    }
 
 
 def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
@@ -253,4 +247,92 @@ def _end_merges(
             _MERGES.split_at.is_(None),
         )
         .values(split_at=func.now(), split_by=by)
+    )
+
+
+class StagedEntries:
+    """Counts and deletes entries for the core; see StagedRows."""
+
+    def count(self, connection: Connection, tenant_id: str) -> int:
+        """Return the number of a tenant's entries, with or without a checkpoint."""
+        query = select(func.count()).where(knowledge_staging.c.tenant == tenant_id)
+        return connection.scalar(query) or 0
+
+    def delete_expired(
+        self,
+        connection: Connection,
+        ref: TenantRef,
+        cutoffs: Cutoffs,
+        kept_sources: Collection[str],
+    ) -> int:
+        """Delete entries that were embedded before their cutoff, unless a hold covers them."""
+        staged, source = knowledge_staging.c, select_source(knowledge_staging)
+        return connection.execute(
+            delete(knowledge_staging).where(
+                staged.tenant == ref.id,
+                staged.embedded_at < cutoffs.select_for(staged.entry_type),
+                ~is_row_held(knowledge_staging),
+                or_(source.is_(None), source.not_in(kept_sources)),
+            )
+        ).rowcount
+
+
+STAGED_ROWS = StagedEntries()
+
+
+def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
+    """Delete the merges of deleted entries."""
+    merges = experience_merges.c
+    connection.execute(
+        delete(experience_merges).where(
+            merges.tenant == ref.id, merges.entry_id.in_(entries) | merges.other_id.in_(entries)
+        )
+    )
+
+
+def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
+    """Delete patterns without entries, and the feedback on them.
+
+    A merged pattern is kept as long as the pattern that it was merged into, because its feedback
+    is counted there.
+    """
+    staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
+    has_entry = (
+        select(staged.id)
+        .where(staged.tenant == pattern.tenant, staged.pattern_id == pattern.id)
+        .exists()
+    )
+    empty = (
+        select(pattern.id)
+        .where(pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None))
+        .cte("empty", recursive=True)
+    )
+    parts = select(pattern.id).where(pattern.tenant == ref.id, pattern.merged_into == empty.c.id)
+    ids = list(connection.scalars(select(empty.union(parts).c.id)))
+    if not ids:
+        return
+    connection.execute(
+        delete(experience_feedback).where(said.tenant == ref.id, said.pattern_id.in_(ids))
+    )
+    connection.execute(
+        delete(experience_patterns).where(pattern.tenant == ref.id, pattern.id.in_(ids))
+    )
+
+
+def delete_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
+    """Delete questions without feedback that were asked before a time.
+
+    If a hold covers all documents of the tenant, no question is deleted.
+    """
+    asked, said = experience_questions.c, experience_feedback.c
+    has_feedback = (
+        select(said.query_id).where(said.tenant == asked.tenant, said.query_id == asked.id).exists()
+    )
+    connection.execute(
+        delete(experience_questions).where(
+            asked.tenant == ref.id,
+            asked.asked_at < before,
+            ~has_feedback,
+            ~is_row_held(experience_questions),
+        )
     )

@@ -1,20 +1,24 @@
-"""Request bodies, the rules for their fields, and stored entries."""
+"""Request bodies, the rules for their fields, stored entries, and the source that lists entries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
 from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 from rag_assets.search.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
+from rag_assets.tenants.problems import problem_of
 
 ANY_AGENT = "any"
 """The agent type of an entry that applies to every agent."""
@@ -46,6 +50,7 @@ NEEDED: Mapping[EntryType, tuple[str, ...]] = {
 """The fields that an entry must have; the solution of a failure must be verified as well."""
 _ALL_FIELDS = frozenset(name for names in FIELDS.values() for name in names)
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _TEXT_SCHEMA = {"type": "string"}
 _NULL_SCHEMA = {"type": "null"}
 
@@ -389,6 +394,19 @@ def retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
         yield "project_id", "set exactly one of project_id and token_id"
 
 
+def validate_fields(model: type[_Model], given: Mapping[str, Any], *, hint: str) -> _Model:
+    """Return an instance of a model with these fields; a field that is None keeps its default.
+
+    Raises:
+        InvalidRequest: a field is invalid; the error names the first one.
+    """
+    try:
+        return model.model_validate({name: one for name, one in given.items() if one is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(problem_of(first), hint=hint) from None
+
+
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
     """Require that there is no problem with any field.
 
@@ -397,3 +415,30 @@ def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
     """
     for name, problem in problems:
         raise InvalidRequest(f"{name}: {problem}", hint="correct that field")
+
+
+SOURCE_TYPE = "experience"
+"""Source type of every entry's document."""
+
+
+class EntriesConfig(SourceConfig):
+    """Entries that orchestrators captured, one document each.
+
+    Attributes:
+        name: name of the source; part of every document's identity.
+        scope: the access scope of entries; by default the tenant's.
+    """
+
+    type: Literal["experience"] = "experience"
+
+
+def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: reading entries needs an open catalog",
+            hint="open the source with the tenant's catalog",
+        )
+    return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
+
+
+EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True, source_types=(SOURCE_TYPE,))

@@ -1,12 +1,17 @@
-"""Reads patterns, whose counts are computed from entries and feedback and never stored."""
+"""Reads patterns, whose counts are computed from entries and feedback and never stored.
+
+Entries keep the spelling of names that they were captured with. Spelling variants are resolved when
+a question is asked, so a new alias applies at once and needs no new index.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
@@ -23,22 +28,25 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from rag_assets.api.experience_responses import Pattern
+from rag_assets.api.experience_responses import Pattern, UnmatchedName
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.differences import load_words
+from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.model import Entry, PatternFilter
-from rag_assets.systems.experience.ranking import label_of, quality_of
+from rag_assets.systems.experience.ranking import choose_label, determine_quality
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_patterns,
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
+from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
@@ -88,7 +96,7 @@ class FoundEntries:
     keys: frozenset[str] = frozenset()
 
 
-def cutoff_of(tenant: Tenant, now: datetime) -> datetime | None:
+def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
     """Return the time before which embedded entries are expired; None if none expire."""
     days = tenant.retention_of("experience")
     return None if days is None else now - timedelta(days=days)
@@ -118,9 +126,6 @@ class PatternReader:
         """Return the living entries among those given, with the counts of their patterns.
 
         Args:
-            tenant_id: the tenant.
-            ids: ids of entries.
-            cutoff: see cutoff_of.
             without: id of a project whose entries are excluded.
         """
         wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
@@ -128,9 +133,9 @@ class PatternReader:
             wanted.append(_STAGED.project_id.is_distinct_from(without))
         query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
         with self._database.begin() as connection:
-            entries = tuple(entry_of(row) for row in connection.execute(query))
+            entries = tuple(entry_from_row(row) for row in connection.execute(query))
             patterns = {one.pattern_id for one in entries if one.pattern_id is not None}
-            counts = counts_of(connection, tenant_id, patterns, cutoff)
+            counts = read_counts(connection, tenant_id, patterns, cutoff)
             of_all = select(_STAGED.exact_key).where(
                 _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
             )
@@ -194,7 +199,9 @@ class PatternReader:
                 found[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
         return found
 
-    def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
+    def find_pattern(
+        self, tenant_id: str, pattern: UUID, cutoff: datetime | None
+    ) -> Pattern | None:
         """Return one pattern; None if it has no living entry."""
         with self._database.begin() as connection:
             return next(
@@ -209,7 +216,7 @@ class PatternReader:
             .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
         )
         with self._database.begin() as connection:
-            return [entry_of(row) for row in connection.execute(query)]
+            return [entry_from_row(row) for row in connection.execute(query)]
 
     def living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
@@ -219,7 +226,7 @@ class PatternReader:
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
         with self._database.begin() as connection:
-            return {row.id: entry_of(row) for row in connection.execute(query)}
+            return {row.id: entry_from_row(row) for row in connection.execute(query)}
 
     def _read_shown_patterns(
         self,
@@ -242,8 +249,8 @@ class PatternReader:
                 _STAGED.id,
             )
         )
-        entries = [entry_of(row) for row in connection.execute(first)]
-        counts = counts_of(connection, tenant_id, ids, cutoff)
+        entries = [entry_from_row(row) for row in connection.execute(first)]
+        counts = read_counts(connection, tenant_id, ids, cutoff)
         uses = _count_answers(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
@@ -251,7 +258,7 @@ class PatternReader:
         for one in entries:
             if one.pattern_id in counts:
                 row = shown.get(one.pattern_id)
-                pattern = pattern_of(one, counts[one.pattern_id], None)
+                pattern = build_pattern(one, counts[one.pattern_id], None)
                 found.append(
                     replace(
                         pattern,
@@ -262,25 +269,19 @@ class PatternReader:
         return found
 
 
-def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
-    """Return a pattern with the text of one of its entries.
-
-    Args:
-        entry: the entry that answers best.
-        counts: counts of the pattern.
-        score: cosine of the question and the entry.
-    """
+def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
+    """Return a pattern with the text of one of its entries."""
     successes = counts.contributions + counts.helped
     return Pattern(
         id=entry.pattern_id or entry.id,
         entry_type=entry.entry_type,
-        quality=quality_of(entry.entry_type),
-        problem=problem_of(entry),
-        solution=solution_of(entry),
+        quality=determine_quality(entry.entry_type),
+        problem=describe_problem(entry),
+        solution=describe_solution(entry),
         when_to_try=when_to_try(entry),
         success_count=successes,
         failure_count=counts.did_not_help,
-        label=label_of(successes, counts.did_not_help),
+        label=choose_label(successes, counts.did_not_help),
         score=score,
         agent_type=entry.agent_type,
         gate_type=entry.gate_type,
@@ -292,7 +293,7 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
     )
 
 
-def counts_of(
+def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, Counts]:
     """Return the counts of each pattern with a living entry."""
@@ -466,3 +467,73 @@ def _count_feedback(
         row.root: {"helped": row.helped, "did_not_help": row.did_not_help}
         for row in connection.execute(query)
     }
+
+
+NAMES: Final = ("agent_type", "task_type", "technology")
+"""The fields of an entry that questions filter by."""
+_MAX_SPELLINGS: Final = 90
+
+
+class Aliases:
+    """Groups of spelling variants of the same name.
+
+    Args:
+        own: a tenant's own spelling variants, by name. They replace the shipped variants of that
+            name.
+    """
+
+    def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
+        shipped = load_words()["aliases"].strip().splitlines()
+        groups = {_fold_name(name): names for name, *names in map(str.split, shipped)}
+        groups |= {_fold_name(name): [*names] for name, names in own.items()}
+        self._names = {_fold_name(one): name for name, names in groups.items() for one in names}
+
+    def name_of(self, written: str) -> str:
+        """Return the name that a spelling variant stands for."""
+        folded = _fold_name(written)
+        return self._names.get(folded, folded)
+
+    def spellings(self, asked: str, stored: Collection[str]) -> tuple[str, ...]:
+        """Return the spelling variants of a name that are stored."""
+        name = self.name_of(asked)
+        return tuple(sorted(one for one in stored if self.name_of(one) == name))[:_MAX_SPELLINGS]
+
+
+def resolve_names(
+    catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
+) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
+    """Return the stored spelling variants of each name in a question, and names without any.
+
+    A field that is None matches all entries.
+    """
+    wanted = {field: name for field, name in asked.items() if name is not None}
+    stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
+    found = {field: aliases.spellings(name, stored[field]) for field, name in wanted.items()}
+    unmatched = tuple(
+        UnmatchedName(field, "no entry has this value or a value with the same meaning")
+        for field, spellings in found.items()
+        if not spellings
+    )
+    return {field: spellings or (wanted[field],) for field, spellings in found.items()}, unmatched
+
+
+def _read_stored_names(
+    catalog: Catalog, tenant_id: str, fields: Collection[str]
+) -> dict[str, frozenset[str]]:
+    entries = knowledge_staging.c
+    queries = [
+        select(literal(field), entries[field])
+        .where(entries.tenant == tenant_id, entries.embedded, entries[field].is_not(None))
+        .distinct()
+        for field in fields
+    ]
+    with catalog.database.begin() as connection:
+        rows = connection.execute(union_all(*queries)).all()
+    return {field: frozenset(name for of, name in rows if of == field) for field in fields}
+
+
+def _fold_name(written: str) -> str:
+    """Return a name in lower case without blanks and punctuation, except + and #."""
+    compatible = unicodedata.normalize("NFKC", written).casefold()
+    folded = "".join(c for c in compatible if c.isalnum() or c in "+#")
+    return folded or compatible

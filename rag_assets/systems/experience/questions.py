@@ -47,9 +47,7 @@ from rag_assets.search.model import (
 from rag_assets.search.progress import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import add_stale_paths
-from rag_assets.systems.experience.context import append_block, build_block
 from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
@@ -59,19 +57,22 @@ from rag_assets.systems.experience.entries import (
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     MAX_FAILURE_PATTERNS,
+    SOURCE_TYPE,
     ContextQuestion,
     FailureQuestion,
     TaskQuestion,
 )
 from rag_assets.systems.experience.patterns import (
+    NAMES,
+    Aliases,
     FoundEntries,
     PatternReader,
-    cutoff_of,
+    build_pattern,
+    compute_cutoff,
     is_living,
-    pattern_of,
+    resolve_names,
 )
-from rag_assets.systems.experience.ranking import rank, with_conflicts
-from rag_assets.systems.experience.source import SOURCE_TYPE
+from rag_assets.systems.experience.ranking import append_block, build_block, rank, with_conflicts
 from rag_assets.systems.experience.tables import experience_questions
 from rag_assets.systems.experience.traces import AskedKeys, compute_question_keys, condense_prose
 from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shorten_text
@@ -103,19 +104,6 @@ class ExperienceSearch(Protocol):
         """Search one tenant's knowledge."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PatientSearch:
-    """Searches with short limits, for an agent that can continue without the answer."""
-
-    search_of_tenant: ExperienceSearch
-
-    async def search(
-        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
-    ) -> SearchAnswer:
-        """Search one tenant's knowledge within short limits."""
-        return await self.search_of_tenant.search(tenant_id, request, patience=_PATIENCE)
-
-
 class BlockingRunner(Protocol):
     """Runs blocking work on behalf of a caller."""
 
@@ -133,11 +121,8 @@ class Questions:
     """Answers questions, in one event loop.
 
     Attributes:
-        catalog: contains entries and patterns.
-        search: finds entries.
-        run_blocking: runs queries of the catalog.
-        clock: decides which entries are expired.
         recorded: whether questions are recorded, so that feedback on them is possible.
+        patience: time limits of searches.
     """
 
     catalog: Catalog
@@ -145,16 +130,12 @@ class Questions:
     run_blocking: BlockingRunner = in_thread
     clock: Clock = field(default_factory=Clock)
     recorded: bool = True
+    patience: Patience = NO_LIMITS
 
     async def for_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
     ) -> Answer:
         """Return the patterns for a task, best first.
-
-        Args:
-            record: the tenant.
-            question: the question about the task.
-            caller: the orchestrator.
 
         Raises:
             RoleRefused: the caller's role may not ask this tenant.
@@ -192,7 +173,7 @@ class Questions:
             RoleRefused: the caller's role may not ask this tenant.
             UnknownTenant: the tenant was removed.
         """
-        patient = replace(self, search=_PatientSearch(self.search))
+        patient = replace(self, patience=_PATIENCE)
         try:
             with limited(_PATIENCE.whole, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
@@ -255,7 +236,7 @@ class Questions:
         for count in _HITS:
             narrowed = _exclude_equal_entries(request, found.keys)
             answer = await self.search.search(
-                record.id, narrowed.model_copy(update={"top_k": count})
+                record.id, narrowed.model_copy(update={"top_k": count}), patience=self.patience
             )
             if answer.disabled:
                 return Answer.of_disabled()
@@ -272,7 +253,7 @@ class Questions:
         exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
         is_one_error = same and len(keys.placed) == 1
         patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
-        cutoff = cutoff_of(tenant, self.clock.now())
+        cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
         shown = _choose_patterns(patterns, problems, limit, exact)
@@ -296,7 +277,9 @@ class Questions:
             changes = {"filters": filters, "top_k": _HITS[0]} | (
                 {"min_score": -1.0} if is_same else {}
             )
-            answer = await self.search.search(record.id, request.model_copy(update=changes))
+            answer = await self.search.search(
+                record.id, request.model_copy(update=changes), patience=self.patience
+            )
             if answer.hits:
                 return _score_entries(answer.hits), is_same
         return {}, False
@@ -310,7 +293,7 @@ class Questions:
         request: SearchRequest,
     ) -> FoundEntries:
         """Read the entries that a search found, with their patterns."""
-        cutoff = cutoff_of(tenant, self.clock.now())
+        cutoff = compute_cutoff(tenant, self.clock.now())
         reader = PatternReader(self.catalog.database)
         return await self.run_blocking(
             record.id,
@@ -399,13 +382,7 @@ def _build_filters(
     names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """Return filters for entries; an entry without a value matches every value.
-
-    Args:
-        project: id of a project whose entries are excluded.
-        names: spelling variants by field.
-        entry_type: required type of entries.
-    """
+    """Return filters for entries; an entry without a value matches every value."""
     metadata: dict[str, tuple[str | None, ...]] = {}
     if entry_type is not None:
         metadata["entry_type"] = (entry_type,)
@@ -432,8 +409,6 @@ def _build_patterns(
     """Return the patterns of entries, each with its nearest entry's text, and their problems.
 
     Args:
-        found: the entries.
-        scores: score of each entry.
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
@@ -441,7 +416,7 @@ def _build_patterns(
     for entry in entries:
         id_ = entry.pattern_id
         if id_ is not None and id_ in found.counts and id_ not in patterns:
-            patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
+            patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
     passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}

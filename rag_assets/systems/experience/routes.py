@@ -34,7 +34,8 @@ from rag_assets.api.identity import Forbidden, Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.systems.experience.checkpoints import Checkpoint
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     ContextQuestion,
@@ -52,8 +53,8 @@ from rag_assets.systems.experience.model import (
     retraction_problems,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
-from rag_assets.systems.experience.service import Experience
+from rag_assets.systems.experience.ranking import determine_quality
+from rag_assets.systems.experience.service import Checkpoint, Experience
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED, _FOUND = 201, 200
@@ -103,6 +104,17 @@ class TenantRequest:
     async def write(self, work: Callable[[], _T]) -> _T:
         """Run work that changes the tenant; see Backend.write."""
         return await self.backend.write(self.tenant, work)
+
+    async def administer(
+        self, work: Callable[[Administration, TenantRecord], _T], *, is_write: bool = False
+    ) -> _T:
+        """Run an operation of admins on the tenant."""
+        experience = self.experience
+
+        def run() -> _T:
+            return work(experience.administration, experience.record(self.tenant))
+
+        return await (self.write(run) if is_write else self.read(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +196,9 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
     if not captured.new:
         response.status_code = _FOUND
     entry = captured.entry
-    return CapturedEntry(entry.id, quality_of(entry.entry_type), captured.staged, captured.masked)
+    return CapturedEntry(
+        entry.id, determine_quality(entry.entry_type), captured.staged, captured.masked
+    )
 
 
 @router.delete("/entries/{entry_id}", status_code=202)
@@ -192,12 +206,11 @@ async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
     """Retract one entry: searches omit it at once, and every store deletes it. For admins."""
     asked = asker.about()
 
-    def delete() -> Retracted:
-        record = asked.experience.record(asked.tenant)
-        asked.experience.administration.delete_entry(record, entry_id, by=asked.by)
+    def delete(administration: Administration, record: TenantRecord) -> Retracted:
+        administration.delete_entry(record, entry_id, by=asked.by)
         return Retracted(1)
 
-    return await asked.write(delete)
+    return await asked.administer(delete, is_write=True)
 
 
 @router.post("/retract", status_code=202)
@@ -205,12 +218,11 @@ async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
     """Retract all entries of a project, or all entries captured with a token. For admins."""
     asked = asker.about(body.tenant)
     _require_none(retraction_problems(body))
-
-    def retract_entries() -> Retracted:
-        record = asked.experience.record(asked.tenant)
-        return Retracted(asked.experience.administration.retract(record, body, by=asked.by))
-
-    return await asked.write(retract_entries)
+    count = await asked.administer(
+        lambda administration, record: administration.retract(record, body, by=asked.by),
+        is_write=True,
+    )
+    return Retracted(count)
 
 
 @router.post("/checkpoints", status_code=202)
@@ -277,66 +289,51 @@ async def patterns(
     identity.require_admin()
     asked = PermittedCaller(request, identity, backend, page.tenant).about()
 
-    def read() -> Patterns:
-        record = asked.experience.record(asked.tenant)
-        found = asked.experience.administration.page(
-            record, after=page.after, limit=page.limit + 1, wanted=page
-        )
+    def read(administration: Administration, record: TenantRecord) -> Patterns:
+        found = administration.page(record, after=page.after, limit=page.limit + 1, wanted=page)
         following = found[page.limit - 1].id if len(found) > page.limit else None
-        unmatched = () if found else asked.experience.administration.unmatched(record, page)
+        unmatched = () if found else administration.find_unmatched_names(record, page)
         return Patterns(tuple(found[: page.limit]), following, unmatched)
 
-    return await asked.read(read)
+    return await asked.administer(read)
 
 
 @router.get("/patterns/{pattern_id}")
 async def pattern(pattern_id: UUID, asker: AdminDependency) -> PatternDetails:
     """Show a pattern with its entries and merges. For admins."""
-    asked = asker.about()
-
-    def read() -> PatternDetails:
-        record = asked.experience.record(asked.tenant)
-        return asked.experience.administration.details(record, pattern_id)
-
-    return await asked.read(read)
+    return await asker.about().administer(
+        lambda administration, record: administration.details(record, pattern_id)
+    )
 
 
 @router.post("/patterns/{pattern_id}/merge")
 async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> PatternDetails:
     """Merge a pattern into another one; `confirm` is needed if problems differ. For admins."""
     asked = asker.about(body.tenant)
-
-    def write() -> PatternDetails:
-        record = asked.experience.record(asked.tenant)
-        return asked.experience.administration.merge(
+    return await asked.administer(
+        lambda administration, record: administration.merge(
             record, pattern_id, body.into, by=asked.by, confirmed=body.confirm
-        )
-
-    return await asked.write(write)
+        ),
+        is_write=True,
+    )
 
 
 @router.post("/patterns/{pattern_id}/split")
 async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> SplitPattern:
     """Move an entry out of a pattern; they are never merged automatically again. For admins."""
     asked = asker.about(body.tenant)
-
-    def write() -> SplitPattern:
-        record = asked.experience.record(asked.tenant)
-        return asked.experience.administration.split(record, pattern_id, body.entry_id, by=asked.by)
-
-    return await asked.write(write)
+    return await asked.administer(
+        lambda administration, record: administration.split(
+            record, pattern_id, body.entry_id, by=asked.by
+        ),
+        is_write=True,
+    )
 
 
 @router.get("/report")
 async def report(asker: AdminDependency) -> Report:
     """Return a report of entries, questions, feedback and upcoming expiries. For admins."""
-    asked = asker.about()
-
-    def read() -> Report:
-        record = asked.experience.record(asked.tenant)
-        return asked.experience.administration.report(record)
-
-    return await asked.read(read)
+    return await asker.about().administer(Administration.report)
 
 
 def _require_none(found: Iterator[tuple[str, str]]) -> None:

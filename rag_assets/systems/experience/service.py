@@ -1,37 +1,62 @@
-"""Experience: the operations that the API, the command line, the panel and MCP share."""
+"""Experience: the operations that the API, the command line, the panel and MCP share.
+
+Projects, entries, checkpoints and feedback are here; the operations of admins are in
+administration.py, and the answers to questions in questions.py.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Row, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.api.experience_responses import FeedbackCounts, Project
+from rag_assets.api.experience_responses import (
+    CheckpointProgress,
+    CheckpointState,
+    CheckpointType,
+    FeedbackCounts,
+    Project,
+)
 from rag_assets.common.clock import Clock
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
-from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
 from rag_assets.systems.experience.code_contents import add_contents, find_code
-from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
-from rag_assets.systems.experience.errors import NoExperience, UnknownExperience
+from rag_assets.systems.experience.entries import (
+    OPERATOR,
+    CaptureResult,
+    Entries,
+    hand_over_entries,
+    has_project,
+    is_limited_to_own,
+    is_own_project,
+    require_project,
+    unknown_project_error,
+)
+from rag_assets.systems.experience.errors import EntryDiffers, NoExperience, UnknownExperience
 from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
     FeedbackDraft,
     ProjectDraft,
+    checkpoint_problems,
+    require_no_problem,
 )
-from rag_assets.systems.experience.patterns import counts_of
+from rag_assets.systems.experience.patterns import read_counts
 from rag_assets.systems.experience.tables import (
+    checkpoints,
     experience_feedback,
     experience_questions,
+    projects,
 )
 from rag_assets.tenants.model import Tenant
 
@@ -39,17 +64,7 @@ PROFILE = "experience"
 
 
 class Experience:
-    """Captures entries and manages projects, checkpoints and feedback; all methods block.
-
-    Args:
-        catalog: catalog of the installation.
-        masker: finds credentials in captured texts.
-        clock: decides which entries are expired.
-
-    Attributes:
-        administration: operations of admins.
-        checkpoints: operations on checkpoints and projects.
-    """
+    """Captures entries and manages projects, checkpoints and feedback; all methods block."""
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
         self._catalog, self._masker = catalog, masker
@@ -75,14 +90,37 @@ class Experience:
     def put_project(
         self, tenant_id: str, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
     ) -> Project:
-        """Create a project, or change its name and state; see Checkpoints.put_project."""
+        """Create a project that belongs to the caller, or change its name and state.
+
+        Raises:
+            UnknownProject: the project belongs to somebody else.
+        """
+        ref = self.record(tenant_id).ref
         name, _ = self._masker.replaced(draft.name)
-        clean = draft.model_copy(update={"name": name})
-        return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean, caller)
+        values = {"name": name, "state": draft.state, "updated_at": func.now()}
+        owner = {"owner_organization": caller.organization}
+        if is_limited_to_own(caller) and caller.organization is None:
+            owner["owner_token"] = caller.name
+        if draft.owner is not None:
+            owner = {"owner_token": draft.owner, "owner_organization": None}
+        changed = values if draft.owner is None else values | owner
+        statement = (
+            upsert(projects)
+            .values(tenant=ref.id, id=project, **values, **owner)
+            .on_conflict_do_update(
+                index_elements=["tenant", "id"], set_=changed, where=is_own_project(caller)
+            )
+            .returning(projects)
+        )
+        with self._catalog.database.begin_for(ref) as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            raise unknown_project_error(project)
+        return Project(row.id, row.name, row.state, row.created_at)
 
     def capture(
         self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
-    ) -> Captured:
+    ) -> CaptureResult:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
         code = find_code(self._catalog, Tenant.from_config(record.config))
@@ -92,7 +130,18 @@ class Experience:
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> Checkpoint:
-        """Request that staged entries are embedded; see Checkpoints.request."""
+        """Create a checkpoint with the entries that its project has staged.
+
+        Args:
+            caller: the caller, who must have access to the project. If the draft names no project,
+                all projects of the caller are included.
+
+        Raises:
+            NoExperience: the tenant has no source of entries.
+            InvalidRequest: the draft lacks a required project.
+            UnknownProject: the caller has no such project.
+            EntryDiffers: a different checkpoint has this external id.
+        """
         record = self.record(tenant_id)
         tenant = Tenant.from_config(record.config)
         source = next((one.name for one in tenant.sources if one.type == PROFILE), None)
@@ -104,67 +153,209 @@ class Experience:
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
             draft = draft.model_copy(update={"external_id": external})
-        return self.checkpoints.request(record.ref, source, draft, by=by, caller=caller)
+        require_no_problem(checkpoint_problems(draft))
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            return _create_checkpoint(connection, record.ref, source, draft, by=by, caller=caller)
 
     def checkpoint(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
         """Return one checkpoint; see Checkpoints.get."""
         return self.checkpoints.get(self.record(tenant_id).id, checkpoint, caller)
 
     def feedback(self, tenant_id: str, draft: FeedbackDraft, *, by: str | None) -> FeedbackCounts:
-        """Record whether a pattern helped; see give_feedback."""
+        """Record whether a pattern helped; later feedback replaces earlier feedback.
+
+        Raises:
+            UnknownExperience: no answered question has this id, or its answer does not contain the
+                pattern.
+        """
         record = self.record(tenant_id)
-        cutoff = self.administration.cutoff(record)
-        return give_feedback(self._catalog.database, record.ref, draft, cutoff=cutoff, by=by)
+        ref, cutoff = record.ref, self.administration.cutoff(record)
+        asked = experience_questions.c
+        question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
+        values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
+        statement = (
+            upsert(experience_feedback)
+            .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
+            .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
+        )
+        with self._catalog.database.begin_for(ref) as connection:
+            answered = connection.scalar(question)
+            if answered is None:
+                raise UnknownExperience(
+                    "query_id: no answered question has this id",
+                    hint="use the query_id from an answer",
+                )
+            if str(draft.pattern_id) not in answered:
+                raise UnknownExperience(
+                    "pattern_id: the answer does not contain this pattern",
+                    hint="use the id of a pattern in the answer",
+                )
+            into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
+            counts = {} if into is None else read_counts(connection, ref.id, [into], cutoff)
+            if into is None or into not in counts:
+                raise UnknownExperience(
+                    "pattern_id: the pattern no longer exists",
+                    hint="choose a different pattern of the answer; this one was removed or has"
+                    " expired",
+                )
+            connection.execute(statement)
+            now = read_counts(connection, ref.id, [into], cutoff)[into]
+        return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
 
 
-def give_feedback(
-    database: Database,
-    ref: TenantRef,
-    draft: FeedbackDraft,
-    *,
-    cutoff: datetime | None,
-    by: str | None,
-) -> FeedbackCounts:
-    """Record whether a pattern helped; later feedback replaces earlier feedback.
+OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
 
-    Args:
-        database: contains questions and feedback.
-        ref: the tenant.
-        draft: the feedback.
-        cutoff: see cutoff_of.
-        by: the name of the caller's token.
 
-    Raises:
-        UnknownExperience: no answered question has this id, or its answer does not contain the
-            pattern.
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint and its progress.
+
+    Attributes:
+        project_id: id of the project; None for all projects.
+        state: waiting for a run, running, done, or stopped until a person acts.
+        staged: number of entries that the checkpoint includes.
+        embedded: number of entries that searches find, including merged entries.
+        merged: number of entries that joined the pattern of an earlier entry.
+        failed: number of entries that can never be embedded.
+        error: why the checkpoint is waiting or stopped.
     """
-    asked = experience_questions.c
-    question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
-    values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
-    statement = (
-        upsert(experience_feedback)
-        .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
-        .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
+
+    id: UUID
+    checkpoint_type: CheckpointType
+    project_id: UUID | None
+    state: CheckpointState
+    staged: int
+    embedded: int
+    merged: int
+    failed: int
+    error: str | None
+    requested_at: datetime
+    processed_at: datetime | None
+
+    @property
+    def progress(self) -> CheckpointProgress:
+        """Return the progress in the form of the API's response."""
+        names = (one.name for one in fields(CheckpointProgress))
+        return CheckpointProgress(**{name: getattr(self, name) for name in names})
+
+
+class Checkpoints:
+    """Reads the projects and checkpoints of tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def projects(self, tenant_id: str) -> list[Project]:
+        """Return the projects of a tenant, sorted by name."""
+        query = select(projects).where(projects.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
+            return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
+
+    def get(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
+        """Return one checkpoint.
+
+        Raises:
+            UnknownExperience: the caller has no checkpoint with this id.
+        """
+        query = select(checkpoints).where(
+            checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+            is_own = row is not None and _is_own(row, connection, caller)
+        if row is None or not is_own:
+            raise UnknownExperience(
+                "the tenant has no checkpoint with this id",
+                hint="use the id that the request for the checkpoint returned",
+            )
+        return checkpoint_from_row(row)
+
+    def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
+        """Return the latest checkpoints, newest first."""
+        query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(
+                query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
+            )
+            return [checkpoint_from_row(row) for row in rows]
+
+    def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
+        """Return the checkpoints that no run has processed, by tenant.
+
+        Args:
+            before: only checkpoints that were requested before this time.
+        """
+        query = (
+            select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
+            .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
+            .group_by(checkpoints.c.tenant)
+        )
+        with self._database.begin() as connection:
+            return {row.tenant: tuple(sorted(row.ids)) for row in connection.execute(query)}
+
+
+def _create_checkpoint(
+    connection: Connection,
+    ref: TenantRef,
+    source: str,
+    draft: CheckpointDraft,
+    *,
+    by: str | None,
+    caller: Caller,
+) -> Checkpoint:
+    if draft.project_id is not None:
+        require_project(connection, ref, draft.project_id, caller)
+    known = _find_by_external_id(connection, ref, draft.external_id)
+    if known is not None and not _is_own(known, connection, caller):
+        known, draft = None, draft.model_copy(update={"external_id": None})
+    if known is not None:
+        wanted = (draft.checkpoint_type, draft.project_id)
+        if (known.checkpoint_type, known.project_id) != wanted:
+            raise EntryDiffers(
+                "this external_id belongs to a different checkpoint",
+                hint="use a different external_id for each checkpoint",
+            )
+        return checkpoint_from_row(known)
+    id_ = uuid4()
+    staged = hand_over_entries(connection, ref, source, id_, draft.project_id, caller=caller)
+    statement = insert(checkpoints).values(
+        tenant=ref.id,
+        id=id_,
+        checkpoint_type=draft.checkpoint_type,
+        project_id=draft.project_id,
+        external_id=draft.external_id,
+        requested_by=by,
+        state="waiting" if staged else "done",
+        staged=staged,
+        processed_at=None if staged else func.now(),
     )
-    with database.begin_for(ref) as connection:
-        answered = connection.scalar(question)
-        if answered is None:
-            raise UnknownExperience(
-                "query_id: no answered question has this id", hint="use the query_id from an answer"
-            )
-        if str(draft.pattern_id) not in answered:
-            raise UnknownExperience(
-                "pattern_id: the answer does not contain this pattern",
-                hint="use the id of a pattern in the answer",
-            )
-        into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
-        counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
-        if into is None or into not in counts:
-            raise UnknownExperience(
-                "pattern_id: the pattern no longer exists",
-                hint="choose a different pattern of the answer; this one was removed or has"
-                " expired",
-            )
-        connection.execute(statement)
-        now = counts_of(connection, ref.id, [into], cutoff)[into]
-    return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
+    row = connection.execute(statement.returning(checkpoints)).one()
+    notify(connection, ref.id)
+    return checkpoint_from_row(row)
+
+
+def checkpoint_from_row(row: Row[Any]) -> Checkpoint:
+    """Return the checkpoint in a row."""
+    return Checkpoint(**{one.name: getattr(row, one.name) for one in fields(Checkpoint)})
+
+
+def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
+    """Return whether a caller has access to a checkpoint.
+
+    A checkpoint of all projects belongs to the caller that requested it.
+    """
+    if row.project_id is None:
+        return not is_limited_to_own(caller) or row.requested_by == caller.name
+    return has_project(connection, row.tenant, row.project_id, caller)
+
+
+def _find_by_external_id(
+    connection: Connection, ref: TenantRef, external_id: str | None
+) -> Row[Any] | None:
+    if external_id is None:
+        return None
+    query = select(checkpoints).where(
+        checkpoints.c.tenant == ref.id, checkpoints.c.external_id == external_id
+    )
+    return connection.execute(query).first()

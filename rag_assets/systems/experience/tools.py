@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -25,6 +25,8 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.search.contexts import neutralised
 from rag_assets.search.model import Role, SearchAnswer, SearchRequest
 from rag_assets.search.progress import NO_LIMITS, Patience
+from rag_assets.search.model import Caller, Role
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (
     About,
     CheckpointDraft,
@@ -34,17 +36,20 @@ from rag_assets.systems.experience.model import (
     FeedbackDraft,
     ProjectDraft,
     TaskQuestion,
+    validate_fields,
 )
 from rag_assets.systems.experience.questions import Questions
-from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import problem_of
 
 _ROLES: frozenset[Role] = frozenset({"orchestrator"})
 _ANSWER = TypeAdapter(Answer)
 _CONTEXT = TypeAdapter(Context)
 _PROGRESS = TypeAdapter(CheckpointProgress)
 _UUID = TypeAdapter(UUID)
+_Model = TypeVar("_Model", bound=BaseModel)
+_Question = TypeVar("_Question")
+_T = TypeVar("_T")
 _NAME = Field(max_length=100)
 _OptionalName = Annotated[str | None, _NAME]
 _Text = Annotated[str, Field(max_length=20_000)]
@@ -55,10 +60,8 @@ def _build_project_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_project(
         project_id: str, name: Annotated[str, Field(max_length=256)], state: ProjectState = "active"
     ) -> str:
-        draft, id_ = (
-            _validate(ProjectDraft, name=name, state=state),
-            _parse_id("project_id", project_id),
-        )
+        draft = _validate(ProjectDraft, {"name": name, "state": state})
+        id_ = _parse_id("project_id", project_id)
         message = current_message()
         put = partial(_create_experience(knowledge).put_project, message.tenant_id, id_, draft)
         project = await knowledge.in_thread(partial(put, message.caller))
@@ -73,12 +76,7 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
         project_id: str | None = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
-        draft = _validate(
-            CheckpointDraft,
-            checkpoint_type=checkpoint_type,
-            project_id=project_id,
-            external_id=external_id,
-        )
+        draft = _validate(CheckpointDraft, locals())
         message = current_message()
         checkpoint = await knowledge.in_thread(
             lambda: _create_experience(knowledge).request_checkpoint(
@@ -111,19 +109,16 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         token_budget: Annotated[int, Field(ge=200, le=8_000)] = 1_500,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            ContextQuestion,
-            task={"description": task_description, "type": task_type, "technology": technology},
-            agent_type=agent_type,
-            basic_context=basic_context,
-            token_budget=token_budget,
-            project_id=project_id,
-        )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        context = await _create_questions(knowledge).context(record, question, message.caller)
+        task = {"description": task_description, "type": task_type, "technology": technology}
+        given: dict[str, Any] = {
+            "task": task,
+            "agent_type": agent_type,
+            "project_id": project_id,
+            "basic_context": basic_context,
+            "token_budget": token_budget,
+        }
+        question = _validate(ContextQuestion, given)
+        context = await _ask(knowledge, Questions.context, question)
         shown = replace(context, patterns=_neutralize_patterns(context.patterns))
         return _CONTEXT.dump_json(shown, exclude_none=True).decode()
 
@@ -139,22 +134,8 @@ def _build_task_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         max_results: Annotated[int, Field(ge=1, le=5)] = 5,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            TaskQuestion,
-            task_description=task_description,
-            agent_type=agent_type,
-            task_type=task_type,
-            technology=technology,
-            max_results=max_results,
-            project_id=project_id,
-        )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        return _render_answer(
-            await _create_questions(knowledge).for_task(record, question, message.caller)
-        )
+        question = _validate(TaskQuestion, locals())
+        return _render_answer(await _ask(knowledge, Questions.for_task, question))
 
     return experience_for_task
 
@@ -167,21 +148,8 @@ def _build_failure_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         task_type: _OptionalName = None,
         project_id: str | None = None,
     ) -> str:
-        question = _validate(
-            FailureQuestion,
-            failure_description=failure_description,
-            error_message=error_message,
-            agent_type=agent_type,
-            task_type=task_type,
-            project_id=project_id,
-        )
-        message = current_message()
-        record = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record(message.tenant_id)
-        )
-        return _render_answer(
-            await _create_questions(knowledge).for_failure(record, question, message.caller)
-        )
+        question = _validate(FailureQuestion, locals())
+        return _render_answer(await _ask(knowledge, Questions.for_failure, question))
 
     return experience_for_failure
 
@@ -205,8 +173,7 @@ def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         about: Annotated[list[About] | None, Field(max_length=50)] = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
-        given = {name: value for name, value in locals().items() if name != "knowledge"}
-        draft = _validate(EntryDraft, **given)
+        draft = _validate(EntryDraft, locals())
         message = current_message()
         captured = await knowledge.in_thread(
             lambda: _create_experience(knowledge).capture(
@@ -216,7 +183,7 @@ def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         return json.dumps(
             {
                 "id": str(captured.entry.id),
-                "quality": quality_of(captured.entry.entry_type),
+                "quality": determine_quality(captured.entry.entry_type),
                 "staged": captured.staged,
                 "masked": list(captured.masked),
             }
@@ -229,7 +196,7 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_feedback(
         query_id: str, pattern_id: str, outcome: Literal["helped", "did_not_help"]
     ) -> str:
-        draft = _validate(FeedbackDraft, query_id=query_id, pattern_id=pattern_id, outcome=outcome)
+        draft = _validate(FeedbackDraft, locals())
         message = current_message()
         counts = await knowledge.in_thread(
             lambda: _create_experience(knowledge).feedback(
@@ -247,83 +214,77 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return experience_feedback
 
 
-PROJECT = Tool(
-    name="experience_project",
-    description="Create a project that contributes entries, or change its name and state.",
-    function=_build_project_tool,
-    roles=_ROLES,
+def _declare_tool(
+    name: str, description: str, function: Callable[[Knowledge], Callable[..., Awaitable[str]]]
+) -> Tool:
+    return Tool(name=name, description=description, function=function, roles=_ROLES)
+
+
+PROJECT = _declare_tool(
+    "experience_project",
+    "Create a project that contributes entries, or change its name and state.",
+    _build_project_tool,
 )
-CHECKPOINT = Tool(
-    name="experience_checkpoint",
-    description=(
+CHECKPOINT = _declare_tool(
+    "experience_checkpoint",
+    (
         "Have what a project has staged by now embedded, in the background: when a phase or the"
         " project ends, or is cancelled. A manual one without a project is for all your projects."
     ),
-    function=_build_checkpoint_tool,
-    roles=_ROLES,
+    _build_checkpoint_tool,
 )
-CHECKPOINT_PROGRESS = Tool(
-    name="experience_checkpoint_progress",
-    description="Whether a checkpoint is done, and how many of its entries are found.",
-    function=_build_progress_tool,
-    roles=_ROLES,
+CHECKPOINT_PROGRESS = _declare_tool(
+    "experience_checkpoint_progress",
+    "Whether a checkpoint is done, and how many of its entries are found.",
+    _build_progress_tool,
 )
-CONTEXT = Tool(
-    name="experience_context",
-    description=(
+CONTEXT = _declare_tool(
+    "experience_context",
+    (
         "Write the context of an agent for a task: the basic context, and after it a block with"
         " what past projects learned."
     ),
-    function=_build_context_tool,
-    roles=_ROLES,
+    _build_context_tool,
 )
-FOR_TASK = Tool(
-    name="experience_for_task",
-    description="What past projects learned about a task like this one, best first.",
-    function=_build_task_tool,
-    roles=_ROLES,
+FOR_TASK = _declare_tool(
+    "experience_for_task",
+    "What past projects learned about a task like this one, best first.",
+    _build_task_tool,
 )
-FOR_FAILURE = Tool(
-    name="experience_for_failure",
-    description="What solved failures like this one in past projects, best first.",
-    function=_build_failure_tool,
-    roles=_ROLES,
+FOR_FAILURE = _declare_tool(
+    "experience_for_failure",
+    "What solved failures like this one in past projects, best first.",
+    _build_failure_tool,
 )
-CAPTURE = Tool(
-    name="experience_capture",
-    description=(
+CAPTURE = _declare_tool(
+    "experience_capture",
+    (
         "Stage what a project learned: a failure with its verified solution, a gate's rejection"
         " with the approved revision, or what passed a gate at the first attempt."
     ),
-    function=_build_capture_tool,
-    roles=_ROLES,
+    _build_capture_tool,
 )
-FEEDBACK = Tool(
-    name="experience_feedback",
-    description="Report whether a pattern in an answer helped.",
-    function=_build_feedback_tool,
-    roles=_ROLES,
+FEEDBACK = _declare_tool(
+    "experience_feedback",
+    "Report whether a pattern in an answer helped.",
+    _build_feedback_tool,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Searches on behalf of the current message."""
+async def _ask(
+    knowledge: Knowledge,
+    ask: Callable[[Questions, TenantRecord, _Question, Caller], Awaitable[_T]],
+    question: _Question,
+) -> _T:
+    """Answer a question of the current message."""
 
-    knowledge: Knowledge
-
-    async def search(
-        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
-    ) -> SearchAnswer:
-        """Search one tenant's knowledge."""
-        return await self.knowledge.search(tenant_id, request, patience=patience)
-
-
-def _create_questions(knowledge: Knowledge) -> Questions:
     async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
         return await knowledge.in_thread(work)
 
-    return Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
+    message, experience = current_message(), _create_experience(knowledge)
+    record = await knowledge.in_thread(lambda: experience.record(message.tenant_id))
+    questions = Questions(knowledge.reader.catalog, knowledge, run_blocking=run)
+    return await ask(questions, record, question, message.caller)
 
 
 def _create_experience(knowledge: Knowledge) -> Experience:
@@ -357,16 +318,7 @@ def _parse_id(name: str, text: str) -> UUID:
         raise InvalidRequest(f"{name}: not a valid UUID", hint="correct that field") from None
 
 
-def _validate(model: type[Any], **values: Any) -> Any:
-    """Return an instance of the model with these values.
-
-    Raises:
-        InvalidRequest: a value is invalid; the error names the first invalid field.
-    """
-    given = {name: value for name, value in values.items() if value is not None}
-    try:
-        valid: BaseModel = model.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct that field") from None
-    return valid
+def _validate(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+    """Return an instance of the model with the arguments of a tool, which `locals()` contains."""
+    own = {name: value for name, value in given.items() if name != "knowledge"}
+    return validate_fields(model, own, hint="correct that field")

@@ -22,9 +22,9 @@ from rag_assets.systems.experience.frames import (
     RUBY_FRAME,
     TIME,
     Frame,
-    frame_at,
-    frame_of,
+    build_frame,
     is_gap,
+    parse_frame_at,
     read_lines,
     strip_prefix,
 )
@@ -40,7 +40,7 @@ _NO_FRAME, _ANY_FRAME = "-", "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedError:
     """An exception, a panic or an error in a text.
 
     Attributes:
@@ -80,7 +80,7 @@ class Raised:
 class Trace:
     """The exceptions of one failure, from the reported exception to the root cause."""
 
-    chain: tuple[Raised, ...]
+    chain: tuple[RaisedError, ...]
     first_line: int
     end_line: int
 
@@ -203,7 +203,7 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
     traces: list[Trace] = []
     at = 0
     while at < len(bare) and len(traces) < _MAX_TRACES:
-        if _PYTHON_START.match(bare[at]) or frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
+        if _PYTHON_START.match(bare[at]) or parse_frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
             floor = traces[-1].end_line if traces else 0
             trace = _parse_trace_at(bare, at, floor)
             at = max(trace.end_line, at + 1)
@@ -295,7 +295,7 @@ def _find_failures(prose: str, error: str | None) -> list[Trace]:
         return []
     line = strip_prefix(errors[0])
     typed = _parse_typed(line, _ANY_TYPED)
-    return [Trace((typed if typed and typed.message else Raised("", line),), 0, 1)]
+    return [Trace((typed if typed and typed.message else RaisedError("", line),), 0, 1)]
 
 
 def _find_errors(text: str) -> list[Trace]:
@@ -308,7 +308,7 @@ def _find_errors(text: str) -> list[Trace]:
     return traces
 
 
-def _parse_error_line(line: str) -> Raised | None:
+def _parse_error_line(line: str) -> RaisedError | None:
     """Return the error in a single line; None if there is none."""
     line = strip_prefix(line[:MAX_LINE]).strip()
     typed = _parse_typed(line, _TYPED)
@@ -318,12 +318,12 @@ def _parse_error_line(line: str) -> Raised | None:
     if general is None:
         return None
     code = general["code"] or general["number"]
-    frame = frame_of(general["file"], "") if general["file"] else None
+    frame = build_frame(general["file"], "") if general["file"] else None
     name = code or general["type"].casefold()
-    return Raised(name, general["message"].strip(), frame if frame and frame.is_own else None)
+    return RaisedError(name, general["message"].strip(), frame if frame and frame.is_own else None)
 
 
-def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
+def _condense_lines(text: str, shown: Callable[[RaisedError], str]) -> Iterator[str]:
     lines = read_lines(text)
     at = 0
     for trace in read_traces(lines):
@@ -333,7 +333,7 @@ def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
     yield from lines[at:]
 
 
-def _format_with_place(raised: Raised) -> str:
+def _format_with_place(raised: RaisedError) -> str:
     if raised.frame is None:
         return raised.line
     place = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
@@ -344,8 +344,6 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Return the trace around its first frame or first line.
 
     Args:
-        lines: lines of the text.
-        start: index of the trace's first frame or first line.
         floor: end of the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
@@ -353,7 +351,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     if panic and panic[1] is None:
         at += 1
     while at < len(lines):
-        step = frame_at(lines, at)
+        step = parse_frame_at(lines, at)
         if step is not None:
             frames.append(step[0])
             at += step[1]
@@ -363,9 +361,9 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
             break
     if panic:
         message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
-        place = frame_of(panic[2], "")
+        place = build_frame(panic[2], "")
         own = place if place.is_own else next((one for one in frames if one.is_own), None)
-        return Trace((Raised("panic", message, own),), start, at)
+        return Trace((RaisedError("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
         return _parse_python_trace(lines, start, at, frames)
     own = next((one for one in frames if one.is_own), None)
@@ -373,7 +371,9 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     if ruby and ruby[3]:
         named = _RUBY_RAISED.match(ruby[3])
         raised = (
-            Raised(_shorten_name(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+            RaisedError(_shorten_name(named[2]), named[1], own)
+            if named
+            else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
     return _parse_trace_below(lines, start, at, floor, own)
@@ -385,8 +385,8 @@ def _parse_python_trace(
     """Return a trace with its exception below the frames, innermost frame last."""
     own = next((one for one in reversed(frames) if one.is_own), None)
     if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
-        return Trace((Raised(raised.type, raised.message, own),), start, end + 1)
-    return Trace((Raised("", "", own),), start, end)
+        return Trace((RaisedError(raised.type, raised.message, own),), start, end + 1)
+    return Trace((RaisedError("", "", own),), start, end)
 
 
 def _parse_trace_below(
@@ -394,7 +394,7 @@ def _parse_trace_below(
 ) -> Trace:
     """Return a trace with its exceptions above the frames."""
     above = start
-    chain: list[Raised] = []
+    chain: list[RaisedError] = []
     for at in range(start - 1, max(floor, start - _MAX_HEADER_LINES) - 1, -1):
         line = lines[at].strip()
         if not line and chain:
@@ -412,31 +412,31 @@ def _parse_trace_below(
             if lines[at].strip() and not BESIDE_FRAMES.match(lines[at])
         ]
         above = before[-1] if before else start
-        chain = [Raised("", lines[above].strip() if before else "")]
+        chain = [RaisedError("", lines[above].strip() if before else "")]
     message, place = _split_php_place(chain[0].message)
     if not message and above + 1 < start:
         message = lines[above + 1].strip()
     own = place if place is not None and place.is_own else own
-    root = Raised(chain[0].type, message, own)
+    root = RaisedError(chain[0].type, message, own)
     if above - 4 >= floor and _NODE_PLACE.match(lines[above - 4]):
         above -= 4
     return Trace((*reversed(chain[1:]), root), above, end)
 
 
-def _parse_header(line: str) -> Raised | None:
+def _parse_header(line: str) -> RaisedError | None:
     """Return the exception in a line above frames; None if there is none."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
-        return Raised(_shorten_name(named[1]), named[2].strip())
+        return RaisedError(_shorten_name(named[1]), named[2].strip())
     served = _GO_SERVED.match(line)
     if served:
-        return Raised("panic", served[1])
+        return RaisedError("panic", served[1])
     bare = _strip_introduction(line)
     typed = _parse_typed(bare, _TYPED)
     if typed is not None or bare != line:
         return typed or _parse_typed(bare, _ANY_TYPED)
     general = _parse_error_line(line)
-    return None if general is None else Raised(general.type, general.message)
+    return None if general is None else RaisedError(general.type, general.message)
 
 
 def _strip_introduction(line: str) -> str:
@@ -445,20 +445,22 @@ def _strip_introduction(line: str) -> str:
     return line
 
 
-def _parse_typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
+def _parse_typed(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
     match = pattern.match(_strip_introduction(line.strip()))
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
     message = (match["message"] or "").strip(" {")
     # Logback prints this for a missing message.
-    return Raised(_shorten_name(match["type"]) + code, "" if message == "null" else message)
+    return RaisedError(_shorten_name(match["type"]) + code, "" if message == "null" else message)
 
 
 def _split_php_place(message: str) -> tuple[str, Frame | None]:
     """Split a PHP message into the message and the file that PHP appends."""
     place = _PHP_PLACE.search(message)
-    return (message, None) if place is None else (message[: place.start()], frame_of(place[1], ""))
+    return (
+        (message, None) if place is None else (message[: place.start()], build_frame(place[1], ""))
+    )
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:

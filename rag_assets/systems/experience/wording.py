@@ -29,7 +29,7 @@ _MAX_SYMPTOM_TOKENS: Final = 60
 _GAP = "[...]"
 
 
-def problem_of(entry: EntryDraft | Entry) -> str:
+def describe_problem(entry: EntryDraft | Entry) -> str:
     """Return the problem for people and agents, with each stack trace cut to its exception."""
     match entry.entry_type:
         case "failure_solution":
@@ -51,10 +51,10 @@ def compared_problem(entry: EntryDraft | Entry) -> str:
         case "gate_rejection":
             return entry.human_feedback or ""
         case "gate_approval":
-            return problem_of(entry)
+            return describe_problem(entry)
 
 
-def solution_of(entry: EntryDraft | Entry) -> str:
+def describe_solution(entry: EntryDraft | Entry) -> str:
     """Return the solution."""
     match entry.entry_type:
         case "failure_solution":
@@ -97,7 +97,7 @@ def searched_text(entry: EntryDraft | Entry) -> str:
         question = failure_question(entry.failure_description or "", entry.error_message)
         return shorten_text(question, MAX_TOKENS)
     return shorten_text(
-        condense_prose(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS
+        condense_prose(f"{compared_problem(entry)}\n{describe_solution(entry)}"), MAX_TOKENS
     )
 
 
@@ -116,7 +116,7 @@ def exact_key(entry: EntryDraft | Entry) -> str:
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
         normalize_text(compared_problem(entry)),
-        normalize_text(solution_of(entry)),
+        normalize_text(describe_solution(entry)),
     )
 
 

@@ -45,16 +45,16 @@ SYSTEM = System(
         projects_over_api=True,
         opt_in_problem="feature-off",
     ),
-    panels={"/guidelines": f"{_HERE}.panel.pages:PANEL"},
+    panels={"/guidelines": f"{_HERE}.panel:PANEL"},
     # Routers are added in the order of their names, so a router with {…} in its path must come
     # last.
     routers={
-        "/api/organizations, /api/projects": f"{_HERE}.routes.projects:projects",
-        "/api/…/keys": f"{_HERE}.routes.projects:keys",
-        "/api/projects/{id}/guidelines/context": f"{_HERE}.routes.context:prompting",
-        "/api/projects/{id}/guidelines/text": f"{_HERE}.routes.context:texts",
-        "/api/projects/{id}/guidelines/upload": f"{_HERE}.routes.documents:uploading",
-        "/api/projects/{id}/guidelines/{documentId}": f"{_HERE}.routes.documents:documents",
+        "/api/organizations, /api/projects": f"{_HERE}.routes:projects",
+        "/api/…/keys": f"{_HERE}.routes:keys",
+        "/api/projects/{id}/guidelines/context": f"{_HERE}.document_routes:prompting",
+        "/api/projects/{id}/guidelines/text": f"{_HERE}.document_routes:texts",
+        "/api/projects/{id}/guidelines/upload": f"{_HERE}.document_routes:uploading",
+        "/api/projects/{id}/guidelines/{documentId}": f"{_HERE}.document_routes:documents",
     },
     tables={
         "guideline_texts": f"{_HERE}.tables:guideline_texts",
@@ -62,13 +62,13 @@ SYSTEM = System(
     },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=("guideline_texts.text", "guideline_rules.paths"),
-    follow_up=f"{_HERE}.rules:FOLLOW_UP",
+    follow_up=f"{_HERE}.texts:FOLLOW_UP",
     commands={"guidelines": f"{_HERE}.commands:app"},
     problems={
         "feature-off": f"{_HERE}.errors:GuidelinesOff",
         "text-refused": f"{_HERE}.errors:TextRefused",
         "version-missing": f"{_HERE}.errors:VersionMissing",
     },
-    prompts={"team_guidelines": f"{_HERE}.prompts:TEAM_GUIDELINES"},
+    prompts={"team_guidelines": f"{_HERE}.contexts:TEAM_GUIDELINES"},
     prompt_headings=("Team Guidelines",),
 )

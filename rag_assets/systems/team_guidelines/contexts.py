@@ -1,20 +1,22 @@
-"""Contexts: the guidelines for a prompt.
+"""Contexts: the guidelines for a prompt, rendered as a section within a budget of tokens.
 
 A context contains passages of documents; without passages, it contains the project's plain text;
 without either, it is empty. If a provider or the index fails, the context contains no passages, but
-the request still succeeds.
+the request still succeeds. The MCP prompt `team_guidelines` returns the same section.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Protocol, TypeVar
 
 from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.guideline_responses import (
+    GuidelineChunk,
     GuidelinesContext,
     NearMiss,
     Reason,
@@ -39,17 +41,22 @@ from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.hits import without_passages
+from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
+from rag_assets.search.contexts import as_source, neutralised
+from rag_assets.search.hits import beginning_of, first_sentences, without_passages
 from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.team_guidelines.rules import MAX_PATHS, find_files, read_rule_hits
-from rag_assets.systems.team_guidelines.section import (
-    file_name_of,
-    render_passages,
-    render_text,
+from rag_assets.systems.team_guidelines.projects import PROFILE
+from rag_assets.systems.team_guidelines.texts import (
+    MAX_PATHS,
+    GuidelineTexts,
+    find_files,
+    read_rule_hits,
 )
-from rag_assets.systems.team_guidelines.texts import GuidelineTexts
 
 MAX_PASSAGES = 5
 MAX_TOKENS = 2_000
@@ -344,3 +351,143 @@ def _build_near_miss(hit: Hit) -> NearMiss:
         tokens=count_text(hit.text_in_context),
         excerpt=hit.excerpt,
     )
+
+
+HEADING = "## Team Guidelines"
+
+_MAX_HEADING_CHARACTERS = 400
+"""Maximum length of the headings above a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A rendered section with its passages.
+
+    Attributes:
+        text: text of the section; empty if no passage fits.
+        tokens: number of tokens in the text.
+        chunks: the passages, best first.
+        omitted: number of passages that did not fit.
+    """
+
+    text: str
+    tokens: int
+    chunks: tuple[GuidelineChunk, ...]
+    omitted: int
+
+
+def render_text(text: str) -> str:
+    """Return a section with a plain text, unchanged."""
+    return f"{HEADING}\n\n{text}"
+
+
+def render_passages(
+    hits: Sequence[Hit], tokens: int, rules: Mapping[str, RuleKind] = MappingProxyType({})
+) -> Section:
+    """Return a section with the first passages that fit, and the fitting sentences of the next.
+
+    Args:
+        hits: the passages, best first.
+        tokens: maximum cl100k_base tokens of the whole section, including headings and separators.
+        rules: kinds of the rules that added passages, by document id.
+    """
+    packed: list[Hit] = []
+    for hit in hits:
+        if _fits([*packed, hit], tokens):
+            packed.append(hit)
+            continue
+        packed += _trim(packed, hit, tokens)
+        if packed:
+            break
+    if not packed:
+        return Section("", 0, (), len(hits))
+    rendered = _render(packed)
+    chunks = tuple(
+        _build_chunk(number, hit, rules.get(hit.document_id))
+        for number, hit in enumerate(packed, start=1)
+    )
+    return Section(rendered, count_text(rendered), chunks, len(hits) - len(packed))
+
+
+def file_name_of(hit: Hit) -> str:
+    """Return the name of the file of a passage."""
+    return path_of(hit.uri).rpartition("/")[2]
+
+
+def _fits(hits: Sequence[Hit], tokens: int) -> bool:
+    return count_text(_render(hits)) <= tokens
+
+
+def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
+    """Return the hit cut to the first sentences that fit after other hits; [] if none fits."""
+    text = first_sentences(hit.text, lambda text: _fits([*before, beginning_of(hit, text)], tokens))
+    return [beginning_of(hit, text)] if text else []
+
+
+def _render(hits: Sequence[Hit]) -> str:
+    passages = (_render_passage(number, hit) for number, hit in enumerate(hits, start=1))
+    return "\n\n".join((HEADING, *passages))
+
+
+def _render_passage(number: int, hit: Hit) -> str:
+    """Return a passage under a line that no document can imitate (see neutralised)."""
+    page = describe(hit) if hit.page is not None else ""
+    headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
+    source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
+    return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"
+
+
+def _build_chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
+    return GuidelineChunk(
+        number=number,
+        document_id=hit.document_id,
+        file_name=file_name_of(hit),
+        chunk_index=hit.ordinal,
+        chunk_indexes=tuple(passage.ordinal for passage in hit.ranges) or (hit.ordinal,),
+        score=hit.cosine,
+        rule=rule,
+        page=hit.page,
+        heading_path=hit.heading_path,
+        tokens=count_text(neutralised(hit.text_in_context)),
+        trimmed=hit.trimmed,
+    )
+
+
+NO_GUIDELINES = "The team has no guidelines about this task."
+
+
+def _build_prompt(knowledge: Knowledge) -> PromptFunction:
+    catalog = knowledge.reader.catalog
+
+    async def run(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
+        return await knowledge.in_thread(work)
+
+    contexts = Contexts(catalog, knowledge, knowledge.reader, run_blocking=run)
+
+    def find_project(tenant_id: str) -> TenantRecord:
+        record = catalog.tenants.get(tenant_id)
+        if record.profile != PROFILE:
+            raise UnknownProject(
+                "this tenant is not a project with team guidelines",
+                hint="connect to a project's tenant",
+            )
+        return record
+
+    async def team_guidelines(
+        task: Annotated[
+            str, Field(max_length=MAX_QUERY, pattern=r"\S", description="What is to be done.")
+        ],
+    ) -> str:
+        message = current_message()
+        record = await knowledge.in_thread(lambda: find_project(message.tenant_id))
+        context = await contexts.build(record, ContextRequest(task=task), message.caller)
+        return context.section or NO_GUIDELINES
+
+    return team_guidelines
+
+
+TEAM_GUIDELINES = Prompt(
+    name="team_guidelines",
+    description="The guidelines of the team that bear on a task.",
+    function=_build_prompt,
+)

@@ -22,7 +22,7 @@ SYSTEM = System(
         keeps_model=True,
         drops_described_secrets=True,
     ),
-    source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
+    source_kinds={"sql": f"{_HERE}.pulling:SQL"},
     tables={
         "pulled_sources": f"{_HERE}.tables:pulled_sources",
         "pulled_queries": f"{_HERE}.tables:pulled_queries",
@@ -38,8 +38,8 @@ SYSTEM = System(
     sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},
-    follow_up=f"{_HERE}.finishing:FOLLOW_UP",
-    panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
+    follow_up=f"{_HERE}.settings:FOLLOW_UP",
+    panels={"/workspace": f"{_HERE}.panel:PANEL"},
     routers={
         "/rag/settings": f"{_HERE}.routes:settings_router",
         "/rag/tree, /rag/access": f"{_HERE}.routes:tree_router",

@@ -14,13 +14,13 @@ from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.workspace.pulling import SQL
 from rag_assets.systems.workspace.pulling.pull import (
     choose_worst_failure,
     find_due_tenants,
     is_due,
     pulled_sources,
 )
-from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
 from rag_assets.tenants.model import Tenant
 

@@ -1,4 +1,7 @@
-"""Settings of workspaces: the allowed values, and their effects."""
+"""Settings of workspaces: the allowed values, and their effects.
+
+The last step of a sync copies vectors to the back end that the settings choose.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag_assets.api.backend import Backend
 from rag_assets.api.knowledge_routes import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
     ConfigurationError,
     ConfiguredByOperator,
     InvalidRequest,
     NoVectorBackend,
+    VectorsUnavailable,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import MAX_DIMENSIONS, EmbedderConfig
@@ -25,7 +30,10 @@ from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
+from rag_assets.pipeline.context import VECTORS_PAUSE, TenantContext
+from rag_assets.pipeline.separate_vectors import drop_vectors, fill_vectors
 from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
@@ -80,9 +88,7 @@ class SettingsService:
     """Reads and changes the settings of workspaces.
 
     Args:
-        catalog: contains the settings.
         allowed: endpoints that the operator allows for models.
-        masker: finds credentials, which settings must not contain.
         vectors: the Postgres with pgvector; None if not configured.
     """
 
@@ -119,10 +125,6 @@ class SettingsService:
         When a workspace is switched on, the whole workspace is indexed again. A new model takes
         effect only then, or when a complete indexing is requested; in a workspace that was never
         indexed, it takes effect at once.
-
-        Args:
-            draft: the settings to change.
-            by: the caller's name, for the event.
 
         Raises:
             UnknownTenant, NoWorkspace: see get().
@@ -252,3 +254,50 @@ def _require_dimensions(model: str, dimensions: int | None) -> None:
             f" {dimensions}",
             hint="set dimensions to null to use the model's own dimensions",
         )
+
+
+class WorkspaceFollowUp:
+    """Copies vectors from the serving index to pgvector, or deletes them there (see FollowUp)."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Return why a tenant needs a run although no source changed."""
+        serving = catalog.generations.serving(tenant_id)
+        if serving is None:
+            return None
+        record = catalog.tenants.get(tenant_id)
+        backend = record.config.get("workspace", {}).get("vector_backend")
+        left = _describe_remaining_work(serving, wanted=backend == "pgvector")
+        pause = serving.vectors_retry_at
+        return None if pause is not None and Clock().now() < pause else left
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """Return an empty set, because no texts other than those of passages are kept."""
+        return frozenset()
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Copy or delete vectors if the server answers; return the result."""
+        wanted = ctx.tenant.workspace.vector_backend == "pgvector"
+        if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
+            return {}
+        try:
+            work = fill_vectors if wanted else drop_vectors
+            done = work(ctx, serving, ctx.store.vectors)
+        except (VectorsUnavailable, NoVectorBackend) as error:
+            table = ctx.catalog.generations
+            # A copy that is unfinished or that missed a write must not answer searches.
+            state: VectorsBeside | None = "filling" if serving.vectors_beside else None
+            retry_at = ctx.clock.now() + VECTORS_PAUSE
+            table.set_vectors_beside(ctx.ref, serving, state, retry_at=retry_at)
+            return {"pgvector": error.message}
+        return {"pgvector": done.vectors_beside or "no vectors"}
+
+
+FOLLOW_UP = WorkspaceFollowUp()
+
+
+def _describe_remaining_work(serving: Generation, *, wanted: bool) -> str | None:
+    if wanted and serving.vectors_beside != "answering":
+        return "vectors wait to be copied to pgvector"
+    if not wanted and serving.vectors_beside is not None:
+        return "vectors in pgvector are not wanted any more"
+    return None

@@ -33,8 +33,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.errors import require_workspace
-from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, TreeTable
+from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, PageLists, TreeTable
 from rag_assets.systems.workspace.tree import (
     Page,
     find_loops,
@@ -185,13 +184,7 @@ def _draft_values(page: Page) -> dict[str, Any]:
 
 
 class TreeService:
-    """Changes the trees of workspaces, and reports who reads a page.
-
-    Args:
-        catalog: contains the trees.
-        blobs: contents of files, which are deleted with their pages.
-        masker: finds credentials, which are not allowed as ids or principals.
-    """
+    """Changes the trees of workspaces, and reports who reads a page."""
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
         self._catalog, self._blobs = catalog, blobs
@@ -251,7 +244,6 @@ class TreeService:
         Args:
             wanted: all pages by uuid; the parent of each is among them, or is the root.
             as_of: time of the list; pages that were put later do not count as extra.
-            by: the caller's name, for events.
             apply: whether to put missing and stale pages.
             remove_extra: whether to remove extra pages as well, with everything that belongs to
                 them.

@@ -1,27 +1,35 @@
-"""Pages of the knowledge base: list, upload, watch and delete documents, and show one of them."""
+"""Panel pages of a project's documents and of its plain text."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import get_args
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
 from starlette.concurrency import iterate_in_threadpool
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument
 from rag_assets.api.problems import Refused
+from rag_assets.common.errors import VersionChanged
 from rag_assets.common.formatting import counted
+from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.uploads import shown_name
 from rag_assets.panel.frame import Visit
 from rag_assets.panel.guarding import SignedForm
 from rag_assets.storage.catalog.uploads.states import UploadStatus
-from rag_assets.systems.team_guidelines.panel.plain_text import show_text
-from rag_assets.systems.team_guidelines.panel.room import Room, open_room
+from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
+from rag_assets.systems.team_guidelines.projects import OpenProject
+from rag_assets.systems.team_guidelines.service import Guidelines
+from rag_assets.systems.team_guidelines.texts import (
+    MAX_CHARACTERS,
+    GuidelineTexts,
+    require_usable,
+)
 
 MAX_DOCUMENTS = 1_000
 """Maximum documents of a project: all are read, to search names and to count states."""
@@ -272,3 +280,140 @@ def _parse_page_number(visit: Visit) -> int:
 def _parse_document_id(visit: Visit) -> str:
     id_: str = visit.request.path_params["document"]
     return id_.replace("\0", "")
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Project and services of one visit.
+
+    Attributes:
+        project: project of the session, as it is now.
+        guidelines: the services.
+    """
+
+    visit: Visit
+    project: OpenProject
+    guidelines: Guidelines
+
+    @property
+    def user(self) -> str:
+        """Return the name of the session's user, the author of changes."""
+        return self.visit.session.name
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.visit.backend.run(self.visit.tenant_id, self.user, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the project; see Backend.write."""
+        return await self.visit.backend.write(self.visit.tenant_id, work)
+
+
+async def open_room(visit: Visit) -> Room:
+    """Open the project of a visit.
+
+    Raises:
+        UnknownProject, UnknownTenant: the project was removed.
+    """
+    backend = visit.backend
+    guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)
+
+    def open_project() -> OpenProject:
+        return guidelines.projects.open_record(backend.catalog.tenants.get(visit.tenant_id))
+
+    project = await backend.run(visit.tenant_id, visit.session.name, open_project)
+    return Room(visit, project, guidelines)
+
+
+MAX_FORM_BYTES = 16 * MAX_CHARACTERS
+"""Maximum bytes of the form, in which a character takes up to twelve bytes."""
+
+_CONFLICT = 412
+_UNPROCESSABLE = 422
+
+
+async def show_text(room: Room) -> dict[str, Any]:
+    """Return the variables of the text's template."""
+
+    def read() -> dict[str, Any]:
+        stored = _create_texts(room).get(room.visit.tenant_id)
+        text = stored.text if stored else ""
+        return {
+            "stored": stored,
+            "text": text,
+            "version": stored.version if stored else "",
+            "tokens": count_text(text),
+            "most": MAX_CHARACTERS,
+            "problems": (),
+            "conflict": False,
+        }
+
+    return await room.read(read)
+
+
+async def save(visit: Visit) -> Response:
+    """Save the text; after a conflicting change, show both texts and lose neither."""
+    room = await open_room(visit)
+    text, version = _read_submitted_text(visit), visit.field("version")
+    texts = _create_texts(room)
+    try:
+        await room.read(partial(require_usable, text, visit.backend.retriever.masker))
+        replaces = {version} if version else None
+        put = partial(texts.put, room.project.ref, text, by=room.user, replaces=replaces)
+        await room.write(put)
+    except TextRefused as error:
+        return await _show_again(room, text, version, _UNPROCESSABLE, problems=error.problems)
+    except (VersionChanged, VersionMissing):
+        return await _show_again(room, text, None, _CONFLICT, conflict=True)
+    if _is_from_script(visit):
+        return visit.html("text.html", done=True, **await show_text(room))
+    return visit.redirect("?done=saved")
+
+
+async def count_tokens(visit: Visit) -> Response:
+    """Return the number of tokens of the text in the form."""
+    room = await open_room(visit)
+    count = await room.read(partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1]))
+    return HTMLResponse(f"{count:,} tokens")
+
+
+async def _show_again(
+    room: Room,
+    text: str,
+    version: str | None,
+    status: int,
+    *,
+    problems: tuple[str, ...] = (),
+    conflict: bool = False,
+) -> Response:
+    """Show the form with the unsaved text.
+
+    Args:
+        version: the version that was edited; None stands for the version that is stored now.
+        status: HTTP status of the whole page; a request by the script, which shows the form itself,
+            gets 200.
+        conflict: whether a different text was saved meanwhile.
+    """
+    shown = await show_text(room)
+    count = await room.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
+    shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
+    shown |= {} if version is None else {"version": version}
+    if _is_from_script(room.visit):
+        return room.visit.html("text.html", done=False, **shown)
+    return room.visit.html("text_page.html", status, done=False, **shown)
+
+
+def _read_submitted_text(visit: Visit) -> str:
+    # Browsers send each line end as two characters.
+    return visit.field("text").replace("\r\n", "\n")
+
+
+def _create_texts(room: Room) -> GuidelineTexts:
+    return GuidelineTexts(room.visit.backend.catalog.database)
+
+
+def _is_from_script(visit: Visit) -> bool:
+    return "hx-request" in visit.request.headers

@@ -1,7 +1,9 @@
-"""The page of models: keys, the embedder that results from them, and changing its provider."""
+"""Panel pages of models and keys, of usage, and for trying a task."""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -9,13 +11,16 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from starlette.responses import Response
 
+from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
+from rag_assets.search.model import MAX_QUERY, Caller
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.systems.team_guidelines.panel.room import Room, open_room
+from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts
+from rag_assets.systems.team_guidelines.panel.documents import PASSAGES_PER_PAGE, Room, open_room
 from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config
 
@@ -241,3 +246,93 @@ async def _render_page(
 
 def _format_provider(provider: str) -> str:
     return _NAMES.get(provider, provider)
+
+
+_DAYS = 30
+_CHOICES = (7, 30, 90)
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+
+
+async def show_try_form(visit: Visit) -> Response:
+    """Show the form for a task."""
+    return _render_try_page(visit, "try.html")
+
+
+async def try_task(visit: Visit) -> Response:
+    """Show the section that a prompt with this task would get, and the reason."""
+    room = await open_room(visit)
+    task = visit.field("task")
+    template = "try_result.html" if "hx-request" in visit.request.headers else "try.html"
+    try:
+        request = ContextRequest(task=task, explain=True)
+    except ValidationError:
+        problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
+        return _render_try_page(visit, template, task=task, problem=problem)
+    backend = visit.backend
+    contexts = Contexts(
+        backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
+    )
+    caller = Caller(principals=visit.session.principals, name=visit.session.name)
+    context = await contexts.build(room.project.record, request, caller)
+    return _render_try_page(visit, template, task=task, context=context)
+
+
+def _render_try_page(
+    visit: Visit,
+    template: str,
+    *,
+    task: str = "",
+    problem: str = "",
+    context: GuidelinesContext | None = None,
+) -> Response:
+    return visit.html(
+        template,
+        task=task,
+        context=context,
+        why="" if context is None else context.detail or "",
+        problem=problem,
+        most=MAX_TOKENS,
+        per_page=PASSAGES_PER_PAGE,
+    )
+
+
+async def show_usage(visit: Visit) -> Response:
+    """Show the usage of the month and of each day, and the caps."""
+    room = await open_room(visit)
+    days = _parse_days(visit)
+    report = await room.read(partial(room.guidelines.usage.report, room.project, days))
+    return visit.html("usage.html", usage=report, days=days, choices=_CHOICES)
+
+
+async def export_usage(visit: Visit) -> Response:
+    """Send the usage of each day as CSV."""
+    room = await open_room(visit)
+    report = await room.read(
+        partial(room.guidelines.usage.report, room.project, _parse_days(visit))
+    )
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(
+        ("day", "provider", "model", "requests", "texts", "tokens", "output_tokens", "cost_usd")
+    )
+    for day in report.days:
+        used = day.used
+        rows.writerow(
+            (
+                *(day.day.isoformat(), _escape_formula(day.provider), _escape_formula(day.model)),
+                *(used.requests, used.texts, used.tokens, used.output_tokens, f"{used.cost:.8f}"),
+            )
+        )
+    name = f"usage-{report.since.isoformat()}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+def _parse_days(visit: Visit) -> int:
+    text = visit.request.query_params.get("days", "")
+    return next((days for days in _CHOICES if str(days) == text), _DAYS)
+
+
+def _escape_formula(name: str) -> str:
+    """Return a name that a spreadsheet does not evaluate."""
+    return f"'{name}" if name.startswith(_FORMULA_SIGNS) else name

@@ -1,1 +1,547 @@
-"""The pages of workspaces in the panel."""
+"""Panel pages of workspaces: status, records, tree, warnings and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.responses import Response
+
+from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.model import Reindex
+from rag_assets.api.record_routes import listed_records, reason, whereabouts
+from rag_assets.api.responses import RecordWhereabouts
+from rag_assets.api.workspace_responses import PageAccess
+from rag_assets.api.write_routes import reindexed
+from rag_assets.common.errors import (
+    ConfiguredByOperator,
+    InvalidRequest,
+    NoVectorBackend,
+    UnknownDocument,
+)
+from rag_assets.common.failure_kinds import WORDS, FailureKind
+from rag_assets.common.formatting import counted, duration
+from rag_assets.ingest.sources.record_bodies import BODIES
+from rag_assets.ingest.sources.records import ROOT, record_document_id, scope_of
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.models.providers.local import E5_MODEL
+from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
+from rag_assets.records.text_records import records_source
+from rag_assets.search.model import Caller
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
+from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.workspace.errors import PROFILE, NoWorkspace
+from rag_assets.systems.workspace.page_table import PageLists
+from rag_assets.systems.workspace.settings import (
+    SettingsDraft,
+    SettingsService,
+    build_settings_response,
+)
+from rag_assets.systems.workspace.tree import find_standing, new_root
+from rag_assets.systems.workspace.tree_service import TreeService
+from rag_assets.tenants.application_settings import Provider, VectorBackend
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.problems import problem_of
+
+PAGE: Final = 50
+"""Number of rows on a page of a list."""
+
+_MAX_PARAMETER_CHARACTERS: Final = 1_000
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The session's workspace as it is now, with the services that a page needs."""
+
+    visit: Visit
+    record: TenantRecord
+
+    @property
+    def by(self) -> str:
+        """Return the author of changes."""
+        return self.visit.session.name
+
+    @property
+    def caller(self) -> Caller:
+        """Return the caller who reads documents: admins read only what is granted to them."""
+        return Caller(principals=self.visit.session.principals, name=self.by)
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.visit.backend.run(self.record.id, self.by, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the workspace; see Backend.write."""
+        return await self.visit.backend.write(self.record.id, work)
+
+
+async def open_room(visit: Visit) -> Room:
+    """Return the room of a visit.
+
+    Raises:
+        UnknownTenant: the workspace was removed.
+        NoWorkspace: the tenant's profile has changed.
+    """
+    get = partial(visit.backend.catalog.tenants.get, visit.tenant_id)
+    record = await visit.backend.run(visit.tenant_id, visit.session.name, get)
+    if record.profile != PROFILE:
+        raise NoWorkspace("this tenant is no longer a workspace", hint="sign in again")
+    return Room(visit, record)
+
+
+def query_text(visit: Visit, name: str) -> str:
+    """Return a query parameter, cut to a sensible length and without null characters."""
+    return visit.request.query_params.get(name, "").replace("\x00", "")[:_MAX_PARAMETER_CHARACTERS]
+
+
+_REINDEX: Final[TypeAdapter[Reindex]] = TypeAdapter(Reindex)
+_UNDER_WAY: Final = frozenset({"BUILDING", "COMPLETE", "HELD"})
+_LATEST: Final = 5
+_SWITCHED: Final = {
+    "on": "It is on. The whole workspace is indexed again.",
+    "off": "It is off. Questions are answered with that, and nothing is indexed.",
+}
+_UNPROCESSABLE: Final = 422
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A build that will replace the serving build.
+
+    Attributes:
+        embedder: embedder of the new build.
+        former: the embedder of the serving build; None if no build serves.
+        documents, of_documents: documents in the build, and in total.
+    """
+
+    embedder: str
+    former: str | None
+    documents: int
+    of_documents: int
+
+
+async def overview(visit: Visit) -> Response:
+    """Show switch, status, warnings, and forms to index documents again."""
+    done = _SWITCHED.get(visit.request.query_params.get("done", ""), "")
+    count = visit.request.query_params.get("again", "")
+    if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
+        done = f"{counted(int(count), 'document')} will be indexed again."
+    return await _render_overview(await open_room(visit), done=done)
+
+
+async def status(visit: Visit) -> Response:
+    """Return only the status, for the script."""
+    room = await open_room(visit)
+    return visit.html("status.html", **await room.read(lambda: _read_status(room)))
+
+
+async def switch(visit: Visit) -> Response:
+    """Switch the workspace on or off; ask for confirmation before switching off."""
+    room = await open_room(visit)
+    on = visit.field("enabled") == "yes"
+    if not on and not visit.field("confirmed"):
+        return visit.html("switch_off.html")
+    service = SettingsService.from_backend(visit.backend)
+    draft = SettingsDraft(enabled=on)
+    try:
+        await room.write(lambda: service.change(room.record.id, draft, room.by))
+    except ConfiguredByOperator:
+        said = "The operator has switched this workspace off. Ask them to switch it on."
+        return await _render_overview(room, problem=said, code=409)
+    return visit.redirect(f"?done={'on' if on else 'off'}")
+
+
+async def reindex(visit: Visit) -> Response:
+    """Request that documents are indexed again; if a model waits, show its cost first."""
+    room = await open_room(visit)
+    scope, id_ = visit.field("scope"), visit.field("id").strip()
+    body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
+    try:
+        wanted = _REINDEX.validate_python(body)
+    except ValidationError:
+        return await _render_overview(
+            room, problem="There is no page or database of that id.", code=_UNPROCESSABLE
+        )
+    if scope == "workspace" and not visit.field("confirmed"):
+        found = await room.read(lambda: _read_status(room))
+        if found["told"].pending_model is not None:
+            return visit.html("new_model.html", **found)
+    catalog = visit.backend.catalog
+    try:
+        done = await room.write(lambda: reindexed(catalog, room.record.id, wanted, room.by))
+    except (UnknownDocument, InvalidRequest) as error:
+        return await _render_overview(room, problem=f"{error.advice}.", code=404)
+    return visit.redirect(f"?again={done.documents}")
+
+
+async def _render_overview(
+    room: Room, *, done: str = "", problem: str = "", code: int = 200
+) -> Response:
+    def read() -> dict[str, Any]:
+        warnings = room.visit.backend.catalog.events.page(
+            room.record.id,
+            kinds={"secret_dropped", "secret_masked"},
+            limit=_LATEST,
+            readers=room.caller.principals,
+        )
+        return {**_read_status(room), "warnings": warnings}
+
+    return room.visit.html(
+        "overview.html", code, **await room.read(read), done=done, problem=problem
+    )
+
+
+def _read_status(room: Room) -> dict[str, Any]:
+    catalog, record = room.visit.backend.catalog, room.record
+    found = status_of_records(catalog, record, readers=None)
+    settings = build_settings_response(record)
+    build = _find_replacement(catalog, record)
+    filling = found.backfilled is False and not found.disabled
+    return {
+        "told": found,
+        "settings": settings,
+        "build": build,
+        "filling": filling,
+        "moves": not found.disabled and bool(found.queue_depth or build or filling),
+        "duration": duration,
+    }
+
+
+def _find_replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
+    builds = catalog.generations.live(record.id)
+    made = [build for build in builds if build.state in _UNDER_WAY]
+    if not made:
+        return None
+    newest = made[-1]
+    answering = next((build for build in builds if build.state == "SERVING"), None)
+    progress = catalog.build_progress.read(record.id, {newest.number: None})[newest.number]
+    return Replacement(
+        newest.embedder_id,
+        None if answering is None else answering.embedder_id,
+        progress.documents,
+        progress.of_documents,
+    )
+
+
+_LONGEST = 18
+
+
+async def warnings(visit: Visit) -> Response:
+    """List all warnings, newest first; leave out URLs of documents that the user cannot read."""
+    room = await open_room(visit)
+    after = query_text(visit, "after")
+    before = (
+        int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
+    )
+    found = await room.read(
+        partial(
+            visit.backend.catalog.events.page,
+            room.record.id,
+            kinds={"secret_dropped", "secret_masked"},
+            before=before,
+            limit=PAGE + 1,
+            readers=room.caller.principals,
+        )
+    )
+    following = found[PAGE - 1].id if len(found) > PAGE else None
+    return visit.html("warnings.html", warnings=found[:PAGE], following=following)
+
+
+_FIELDS: Final = (
+    *("provider", "embedding_model", "base_url", "dimensions"),
+    *("vector_backend", "resolved_comment_days"),
+)
+_NUMBERS: Final = frozenset({"dimensions", "resolved_comment_days"})
+_LABELS: Final = {
+    "provider": "Provider",
+    "embedding_model": "Model",
+    "base_url": "Server",
+    "dimensions": "Dimensions",
+    "vector_backend": "Vectors",
+    "resolved_comment_days": "Days",
+}
+_NAMES: Final = {
+    "openai": "OpenAI",
+    "gemini": "Google Gemini",
+    "localai": "LocalAI",
+    "ollama": "Ollama",
+    "local": "the local model",
+    "elasticsearch": "Elasticsearch",
+    "pgvector": "pgvector",
+}
+_LOCAL_MODELS: Final = (
+    (DEFAULT_MODEL, "English"),
+    (E5_MODEL, "about a hundred languages, six to ten times the computing time"),
+)
+
+
+async def settings(visit: Visit) -> Response:
+    """Show the settings in a form."""
+    is_saved = visit.request.query_params.get("done") == "saved"
+    done = "The settings are saved." if is_saved else ""
+    return await _render_form(await open_room(visit), done=done)
+
+
+async def save(visit: Visit) -> Response:
+    """Save the form; invalid values are shown again with the problem, and not saved."""
+    room = await open_room(visit)
+    sent = {name: visit.field(name).strip() for name in _FIELDS}
+    service = SettingsService.from_backend(visit.backend)
+    try:
+        draft = SettingsDraft.model_validate(
+            {name: _parse_value(name, sent[name]) for name in _FIELDS}
+        )
+        await room.write(partial(service.change, room.record.id, draft, room.by))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return await _render_form(
+            room, problem=_add_label(problem_of(first)), sent=sent, status=422
+        )
+    except (InvalidRequest, NoVectorBackend) as error:
+        return await _render_form(room, problem=_add_label(error.advice), sent=sent, status=422)
+    return visit.redirect("/settings?done=saved")
+
+
+async def _render_form(
+    room: Room,
+    *,
+    done: str = "",
+    problem: str = "",
+    sent: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    own: dict[str, Any] = {
+        name: "" if (value := getattr(room.record.settings, name)) is None else str(value)
+        for name in _FIELDS
+    }
+    return room.visit.html(
+        "settings.html",
+        status,
+        settings=build_settings_response(room.record),
+        form=own if sent is None else sent,
+        done=done,
+        problem=problem,
+        providers=get_args(Provider),
+        backends=get_args(VectorBackend),
+        local_models=_LOCAL_MODELS,
+        named=lambda name: _NAMES.get(name, name),
+    )
+
+
+def _add_label(problem: str) -> str:
+    """Return a problem with the label of its field."""
+    field, colon, rest = problem.partition(": ")
+    return f"{_LABELS.get(field, field)}{colon}{rest}."
+
+
+def _parse_value(name: str, text: str) -> str | int | None:
+    if not text:
+        return None
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len("1000000")
+    return int(text) if name in _NUMBERS and is_number else text
+
+
+_PLACE: Final = ("source", "type", "id")
+
+
+async def records(visit: Visit) -> Response:
+    """List the records that the user may read, page by page."""
+    room = await open_room(visit)
+    status, source_type = query_text(visit, "status"), query_text(visit, "type")
+    after = tuple(query_text(visit, f"after_{name}") for name in _PLACE)
+    chosen = RecordFilter(
+        status=_parse_status(status),
+        source_type=source_type if source_type in BODIES else None,
+        page_uuid=query_text(visit, "page").strip() or None,
+        after=after if all(after) else None,  # type: ignore[arg-type]
+    )
+    found = await room.read(partial(_read_page, room, chosen))
+    shown = found[:PAGE]
+    return visit.html(
+        "records.html",
+        records=shown,
+        following=_build_next_parameters(chosen, shown[-1]) if len(found) > PAGE else None,
+        chosen=chosen,
+        statuses=get_args(RecordStatus),
+        types=tuple(one for one in BODIES if one != "block"),
+        reason=reason,
+        remedy=_find_remedy,
+    )
+
+
+async def record(visit: Visit) -> Response:
+    """Show one record; respond with 404 also if the user has no access to it."""
+    room = await open_room(visit)
+    source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
+    pushed = _find_source(room, source)
+    scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
+
+    def read() -> tuple[RecordState | None, RecordWhereabouts]:
+        backend, tenant_id = visit.backend, room.record.id
+        found = whereabouts(
+            backend.reader,
+            tenant_id,
+            room.caller,
+            source_id=source_id,
+            document_id=document_id,
+            scope=scope,
+        )
+        principals = backend.reader.policy.principals(room.caller)
+        states = backend.catalog.record_states
+        return states.find(tenant_id, document_id, principals, scope=scope), found
+
+    state, found = await room.read(read)
+    if state is None:
+        raise UnknownDocument(
+            "the workspace has no record with this id",
+            hint="choose a record from the list of records",
+        )
+    return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
+
+
+def _read_page(room: Room, chosen: RecordFilter) -> list[RecordState]:
+    tenant = Tenant.from_config(room.record.config)
+    return listed_records(room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1)
+
+
+def _find_source(room: Room, name: str) -> tuple[str, str]:
+    """Return the named or only source of records, and the scope of its records without a page.
+
+    Raises:
+        NoRecordsSource: no source has this name, or several could be meant.
+    """
+    tenant = Tenant.from_config(room.record.config)
+    source = records_source(tenant, name or None, pulled=True)
+    return source.name, source.scope or tenant.access.scope
+
+
+def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
+    named = {
+        "status": chosen.status,
+        "type": chosen.source_type,
+        "page": chosen.page_uuid,
+        "after_source": last.source,
+        "after_type": last.source_type,
+        "after_id": last.source_id,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _parse_status(text: str) -> RecordStatus | None:
+    return next((one for one in get_args(RecordStatus) if one == text), None)
+
+
+def _find_remedy(kind: FailureKind | None) -> str:
+    return WORDS[kind or "unreadable"].remedy
+
+
+_MOST_NAMES = 100
+_SHOWN_READERS = 50
+
+
+async def tree(visit: Visit) -> Response:
+    """Show one page of the tree, and the first pages below it."""
+    room = await open_room(visit)
+    uuid = query_text(visit, "page").strip() or ROOT
+    after = query_text(visit, "after") or None
+    names = [name.strip() for name in query_text(visit, "who").split(",")]
+    who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
+    found = await room.read(partial(_build_page_view, room, uuid, after, who))
+    return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
+
+
+async def unplaced(visit: Visit) -> Response:
+    """List the pages below an unknown page."""
+    room = await open_room(visit)
+    lists = PageLists(visit.backend.catalog.database)
+    after = query_text(visit, "after") or None
+
+    def read() -> tuple[list[Any], dict[str, str]]:
+        found = lists.unplaced(room.record.id, after=after, limit=PAGE + 1)
+        return found, _read_titles(room, [one.page.uuid for one in found])
+
+    found, titles = await room.read(read)
+    return visit.html(
+        "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
+    )
+
+
+def _build_page_view(
+    room: Room, uuid: str, after: str | None, who: tuple[str, ...]
+) -> dict[str, Any]:
+    catalog, tenant_id = room.visit.backend.catalog, room.record.id
+    lists = PageLists(catalog.database)
+    path = lists.path(tenant_id, uuid)
+    if uuid == ROOT and not path:
+        path = [new_root()]
+    standing = find_standing(path)
+    below = lists.directly_below(tenant_id, uuid, after=after, limit=PAGE + 1)
+    uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
+    verdict: PageAccess | None = None
+    if who:
+        verdict = TreeService.from_backend(room.visit.backend).access(tenant_id, uuid, who)
+    return {
+        "path": path,
+        "page": path[-1] if path else None,
+        "standing": standing,
+        "out": next((page for page in path if page.is_out), None),
+        "readers": _list_readers(catalog, tenant_id, standing.scopes, is_new=path == [new_root()]),
+        "below": below[:PAGE],
+        "following": _find_next_uuid(below),
+        "titles": _read_titles(room, uuids),
+        "verdict": verdict,
+        "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
+        "shown_readers": _SHOWN_READERS,
+    }
+
+
+def _list_readers(
+    catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
+) -> list[tuple[str, list[str]]]:
+    """Return the pages that decide access, the nearest first, with the principals of each."""
+    grants = catalog.access.grants(tenant_id, scopes)
+    if is_new and not grants:
+        grants = {scope_of(ROOT): [*new_root().readers]}
+    return [(scope.removeprefix(scope_of("")), grants.get(scope, [])) for scope in scopes]
+
+
+def _read_titles(room: Room, uuids: list[str]) -> dict[str, str]:
+    principals = room.visit.backend.reader.policy.principals(room.caller)
+    lists = PageLists(room.visit.backend.catalog.database)
+    return lists.titles(room.record.id, uuids, principals)
+
+
+def _find_next_uuid(found: list[Any]) -> str | None:
+    return found[PAGE - 1].page.uuid if len(found) > PAGE else None
+
+
+PANEL = SystemPanel(
+    name="workspace",
+    path="workspace",
+    package="rag_assets.systems.workspace.panel",
+    tabs={
+        "": "Status",
+        "/records": "Records",
+        "/tree": "Tree",
+        "/warnings": "Warnings",
+        "/settings": "Settings",
+    },
+    pages=(
+        PanelPage("", overview),
+        PanelPage("/status", status, is_use=False),
+        PanelPage("/switch", switch, "POST"),
+        PanelPage("/reindex", reindex, "POST"),
+        PanelPage("/records", records),
+        PanelPage("/record", record),
+        PanelPage("/tree", tree),
+        PanelPage("/tree/unplaced", unplaced),
+        PanelPage("/warnings", warnings),
+        PanelPage("/settings", settings),
+        PanelPage("/settings", save, "POST"),
+    ),
+)

@@ -1,6 +1,99 @@
 """Sources of the type `sql`: records of a workspace, pulled from its application's database.
 
-What belongs here: reading another database, converting rows to records, and recording how far each
-query was followed. Pulled records are stored like pushed records, so that everything else is the
-same for both. What does not: the jobs and sensors that start a pull (see definitions.py).
+This module has their configuration; the others read the database, convert rows to records, and
+record how far each query was followed. Pulled records are stored like pushed records, so that
+everything else is the same for both. The jobs and sensors that start a pull are in definitions.py.
 """
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.hashing import key_of
+from rag_assets.common.references import require_reference
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+
+RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
+"""Types of records; each type comes before the types that change one of its records."""
+TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
+
+
+def _require_known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("unknown time zone; use an IANA name such as Europe/Berlin") from None
+    return name
+
+
+def _strip_semicolon(query: str) -> str:
+    return query.rstrip().rstrip(";").rstrip()
+
+
+def _require_reference(url: str) -> str:
+    try:
+        require_reference("url", url)
+    except ConfigurationError as error:
+        raise ValueError(f"{error.message}: {error.hint}") from None
+    return url
+
+
+Query = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_strip_semicolon)
+]
+
+
+class SqlConfig(SourceConfig):
+    """Records of a workspace, pulled from a database by one query per type.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of templates, if it differs from the tenant's.
+        url: $NAME, where NAME is the environment variable that contains the database's URL in
+            SQLAlchemy's format.
+        queries: a SELECT for each type of record that is pulled. Its columns are `id`,
+            `updated_at`, and the fields of the type's body.
+        tree: a SELECT of all pages and databases of the tree, with the columns `id` and the fields
+            of a page; each pull reads all of its rows.
+        timezone: time zone of times without a zone.
+        overlap_seconds: how far before the last known change a pull starts; a change may be
+            committed this long after its `updated_at`.
+        every_seconds: interval between pulls; longer if they take long.
+        timeout_seconds: time limit of an SQL statement.
+    """
+
+    type: Literal["sql"] = "sql"
+    url: Annotated[str, AfterValidator(_require_reference)]
+    queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
+    tree: Query | None = None
+    timezone: Annotated[str, AfterValidator(_require_known_zone)] = "UTC"
+    overlap_seconds: int = Field(default=300, ge=0, le=86_400)
+    every_seconds: int = Field(default=60, ge=5, le=86_400)
+    timeout_seconds: int = Field(default=120, ge=1, le=3_600)
+
+    def query_key(self, source_type: RecordType) -> str:
+        """Return a hash of all that determines a query's result; a new hash restarts the query."""
+        return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
+
+
+def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: reading records needs an open catalog",
+            hint="open the source with the tenant's catalog",
+        )
+    if not context.typed:
+        raise ConfigurationError(
+            f"source {config.name!r}: only workspaces can pull records",
+            hint="set `profile: workspace`, or have an application push them",
+        )
+    plain = RecordsConfig(name=config.name, scope=config.scope)
+    return RecordsSource(plain, context.records, context.uploads)
+
+
+SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)

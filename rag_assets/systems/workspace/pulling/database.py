@@ -36,6 +36,7 @@ from sqlalchemy.pool import NullPool
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.references import resolve_reference
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.dialects import (
     Column,
     Dialect,
@@ -43,7 +44,6 @@ from rag_assets.systems.workspace.pulling.dialects import (
     find_dialect,
     supported_databases,
 )
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED: Final = 20
@@ -81,13 +81,7 @@ class ForeignKey(NamedTuple):
 
 
 class ForeignDatabase:
-    """One snapshot of a database.
-
-    Args:
-        connection: connection, inside the snapshot's transaction.
-        dialect: the kind of database.
-        config: configuration of the source.
-    """
+    """One snapshot of a database."""
 
     def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
         self._connection, self._dialect, self._config = connection, dialect, config
@@ -118,7 +112,6 @@ class ForeignDatabase:
         """Open the rows of a query that changed since a time, in the order of their changes.
 
         Args:
-            source_type: of the query.
             since: only rows that changed since this time; None selects all rows.
             of_pages: only blocks of these pages; None selects all rows.
 
@@ -149,7 +142,6 @@ class ForeignDatabase:
         """Yield the key of every row of a query.
 
         Args:
-            source_type: of the query.
             with_page: whether to read the page as well; the query must have that column.
 
         Raises:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
 from rag_assets.ingest.sources.records import MAX_RECORD_BYTES
-from rag_assets.systems.workspace.pulling.source import SqlConfig
+from rag_assets.systems.workspace.pulling import SqlConfig
 
 _SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
 """Codes of Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""

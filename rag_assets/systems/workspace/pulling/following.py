@@ -15,6 +15,7 @@ from rag_assets.records.drafts import BlockChange, Draft, Drafting, Removal
 from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write_drafts
 from rag_assets.storage.catalog.records.model import UNORDERED
 from rag_assets.storage.catalog.records.table import RecordVersion
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
@@ -23,7 +24,6 @@ from rag_assets.systems.workspace.pulling.rows import (
     draft_row,
     problem_of_row,
 )
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.states import AsideRows, PullStates, SourceLock, row_key
 
 if TYPE_CHECKING:
@@ -66,16 +66,7 @@ class _Batch:
 
 
 class Follower:
-    """Follows the queries of one source within one snapshot of its database.
-
-    Args:
-        puller: puller of the tenant.
-        config: configuration of the source.
-        database: the snapshot.
-        states: record how far each query was followed.
-        lock: lock of the source.
-        report: report of the pull; its counts are increased.
-    """
+    """Follows the queries of one source within one snapshot of its database."""
 
     def __init__(
         self,
@@ -102,7 +93,6 @@ class Follower:
         """Store the rows of a query that have changed.
 
         Args:
-            source_type: of the query.
             mark: time of the last change that was stored before; None reads all rows.
 
         Returns:
@@ -270,13 +260,7 @@ _TRIES: Final = 6
 
 
 class RecordWriter:
-    """Stores the records of one source.
-
-    Args:
-        puller: puller of the tenant.
-        config: configuration of the source.
-        lock: lock of the source.
-    """
+    """Stores the records of one source."""
 
     def __init__(self, puller: Puller, config: SqlConfig, lock: SourceLock) -> None:
         self._puller, self._lock = puller, lock

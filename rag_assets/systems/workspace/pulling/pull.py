@@ -1,29 +1,61 @@
-"""Pulls of a tenant's sources, and the choice of the sources that are due."""
+"""Pulls of a tenant's sources, and the choice of the sources that are due.
+
+A pull follows changes, and compares complete lists from the database with the stored state: all
+keys, and the tree.
+"""
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import IO, Any, Final
+from zoneinfo import ZoneInfo
 
-from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantLocked, UnknownSource
+from pydantic import ValidationError
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import (
+    ConfigurationError,
+    DeletionsHeld,
+    InvalidRequest,
+    ListingFailed,
+    RagAssetsError,
+    TenantLocked,
+    UnknownSource,
+)
+from rag_assets.ingest.sources.records import ROOT
+from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.records.manifests import NAMED, ManifestComparison, ManifestLine
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.workspace.pulling.comparison import pull_tree, scan_keys
-from rag_assets.systems.workspace.pulling.database import open_snapshot
+from rag_assets.systems.workspace.pulling import TYPES, RecordType, SqlConfig
+from rag_assets.systems.workspace.pulling.database import ForeignKey, ForeignRow, open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower
-from rag_assets.systems.workspace.pulling.source import TYPES, SqlConfig
+from rag_assets.systems.workspace.pulling.rows import (
+    key_of_row,
+    time_of_row,
+    to_json,
+    to_text,
+    to_truth,
+)
 from rag_assets.systems.workspace.pulling.states import (
     PullStates,
     SourceLock,
     SourceLocks,
     SourceState,
+    row_key,
 )
+from rag_assets.systems.workspace.tree import Page, find_loops
+from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 from rag_assets.tenants.model import Tenant
 
 
@@ -72,11 +104,7 @@ class PullReport:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Pulls the sources of one tenant.
-
-    Args:
-        masker: finds credentials.
-    """
+    """Pulls the sources of one tenant."""
 
     catalog: Catalog
     blobs: BlobStore
@@ -97,11 +125,9 @@ class Puller:
         After a failure, stored rows are not read again, except for rows within the overlap.
 
         Args:
-            config: configuration of the source.
             scan: whether to also compare all keys with the stored records, remove records that the
                 database no longer has, and read changes that were missed.
             allow_deletes: whether any number of records may be removed.
-            wait_seconds: time to wait for another process that pulls the source.
 
         Raises:
             TenantLocked: another process pulls the source.
@@ -208,7 +234,6 @@ def find_due_tenants(
     Args:
         records: tenants with pulled sources.
         states: states of their sources, by tenant and source.
-        now: the present time.
         pulled: sources that are being pulled now, for which a second run would be useless.
     """
     quick: dict[str, datetime] = {}
@@ -257,3 +282,248 @@ def _list_source_names(record: TenantRecord) -> list[str]:
         # The tenant's syncs report this error.
         return []
     return [one.name for one in tenant.sources if isinstance(one, SqlConfig)]
+
+
+_BATCH = 2_000
+_WHOLE: RecordType = "page"
+_PART: RecordType = "block"
+
+
+def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
+    """Remove records without a row, and read unnoticed changes again.
+
+    All keys are read before any is compared, so that no record is removed because of a failed
+    query.
+
+    Args:
+        follower: follower of the source, after it has followed the queries in the same snapshot.
+        allow_deletes: whether any number of records may be removed, even all.
+
+    Raises:
+        ListingFailed: a query failed. No record was removed.
+    """
+    puller, report, name = follower.puller, follower.report, follower.config.name
+    began = puller.catalog.database.time()
+    # The tenant's writers must wait while keys are compared. To keep that short, all keys are first
+    # written to a local file.
+    with tempfile.TemporaryFile() as spool:
+        for source_type in follower.config.queries:
+            _write_keys(follower, source_type, spool)
+        # If a database is empty, it is more likely to be the wrong database than one whose last row
+        # was deleted.
+        may_remove = allow_deletes or spool.tell() > 0
+        report.read_again = _find_differing(follower, _compare(follower, spool))
+        for source_type in report.read_again:
+            follower.read_again(source_type)
+        follower.lock.check()
+        report.held, is_refused = 0, False
+        try:
+            done = _compare(follower, spool, remove=may_remove, allow_deletes=allow_deletes)
+        except DeletionsHeld:
+            is_refused, may_remove, done = True, False, _compare(follower, spool)
+        if may_remove:
+            report.removed = done.removed
+        elif done.going:
+            report.held = done.going
+            if not is_refused:
+                payload = {"source": name, "vanished": report.held, "manifest": True}
+                puller.catalog.events.write(puller.ref, "deletions_held", [payload])
+        if done.blobs:
+            drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
+    follower.aside.forget_unseen(puller.ref, name, began)
+
+
+def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
+    """Write a line of the manifest for each key of a query."""
+    keys = follower.database.keys(source_type, with_page=source_type == _PART)
+    for batch in batched(keys, _BATCH):
+        rows = [(row_key(source_type, key_of_row(key.id)), key) for key in batch]
+        aside = follower.aside.mark_seen(
+            follower.puller.ref, follower.config.name, [name for name, _ in rows]
+        )
+        for name, key in rows:
+            # For a row that was set aside, the former record, if any, stays stored, so times are
+            # not compared.
+            at = None if name in aside else time_of_row(key.changed_at, follower.zone)
+            if line := _format_line(source_type, key, at):
+                spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+
+
+def _format_line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
+    """Return a line of the manifest; a block counts as a part of its page."""
+    is_part = source_type == _PART
+    if is_part and (key.page is None or at is None):
+        return None
+    named = _WHOLE if is_part else source_type
+    source_id = key_of_row(key.page if is_part else key.id)
+    if "\x00" in source_id:
+        return None
+    return [named, source_id, None if at is None else at.isoformat(), is_part]
+
+
+def _compare(
+    follower: Follower, spool: IO[bytes], *, remove: bool = False, allow_deletes: bool = False
+) -> ManifestComparison:
+    spool.seek(0)
+    return follower.puller.catalog.record_manifests.compare(
+        follower.puller.ref,
+        follower.config.name,
+        _read_lines(spool),
+        remove_extra=remove,
+        allow_deletes=allow_deletes,
+        window_hours=follower.config.deletion_window_hours,
+        by=follower.by,
+    )
+
+
+def _read_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
+    for line in spool:
+        source_type, source_id, said, is_part = json.loads(line)
+        at = None if said is None else datetime.fromisoformat(said)
+        yield ManifestLine(source_type, source_id, at, is_part=is_part)
+
+
+def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
+    """Return the types with rows that differ from their records and were not set aside."""
+    pulled = [one for one in TYPES if one in follower.config.queries]
+    if max(found.counts["missing"], found.counts["stale"]) > NAMED:
+        return tuple(pulled)
+    differing = {
+        row_key(one.source_type, one.source_id): one.source_type
+        for one in found.named
+        if one.difference != "extra"
+    }
+    aside = follower.aside.find(follower.puller.ref, follower.config.name, [*differing])
+    unseen = {source_type for key, source_type in differing.items() if key not in aside}
+    if _WHOLE in unseen:
+        # A page that is stored again has only the blocks of its own query, so blocks must also be
+        # read again.
+        unseen.add(_PART)
+    return tuple(one for one in pulled if one in unseen)
+
+
+_ID: Final = "id"
+_COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType(
+    {
+        "parent": to_text,
+        "kind": to_text,
+        "inherit": to_truth,
+        "read": to_json,
+        "archived": to_truth,
+        "ai": to_text,
+    }
+)
+
+
+def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes: bool) -> None:
+    """Make the tree equal to the database's; only a scan removes pages missing in the database.
+
+    Args:
+        began: when the snapshot was opened; pages that were put later are not removed.
+        scan: whether to remove pages that the database does not have.
+        allow_deletes: whether any number of pages may be removed.
+
+    Raises:
+        ListingFailed: the query failed, or has a column that is not a field of a page.
+    """
+    puller, report, config = follower.puller, follower.report, follower.config
+    service = TreeService(puller.catalog, puller.blobs, puller.masker)
+    names, rows = follower.database.tree()
+    unknown = [name for name in names if name not in {_ID, *_COLUMNS}]
+    if unknown:
+        raise ListingFailed(
+            f"source {config.name!r}: the query of tree has the column {unknown[0]!r}, which is"
+            " not a field of"
+            " a page",
+            hint="remove the column, or rename it to a field of a page:"
+            f" {', '.join([_ID, *_COLUMNS])}",
+        )
+    pages, aside = _read_pages(service, follower.zone, names, rows)
+    report.set_aside += Counter(f"tree.{column}" for column in aside.values())
+    # A page that occurs only as the parent in another row may have been put by the application, so
+    # it stays.
+    kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
+    may_remove = scan and (bool(rows) or allow_deletes)
+
+    def reconcile(*, remove: bool) -> int:
+        done = service.reconcile(
+            puller.ref.id,
+            pages,
+            as_of=began,
+            by=follower.by,
+            apply=True,
+            remove_extra=remove,
+            allow_deletes=allow_deletes,
+            keep=kept,
+        )
+        report.pages += done.missing + done.stale
+        report.pages_removed += done.removed
+        return done.extra
+
+    follower.lock.check()
+    try:
+        reconcile(remove=may_remove)
+    except DeletionsHeld:
+        extra = reconcile(remove=False)
+        # The deletions are counted under a separate name, because deletions of the source's records
+        # are judged separately.
+        payload = {"source": f"{config.name} (tree)", "vanished": extra}
+        puller.catalog.events.write(puller.ref, "deletions_held", [payload])
+
+
+def _read_pages(
+    service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
+) -> tuple[dict[str, Page], dict[str, str]]:
+    """Return the pages by uuid, and the wrong column of each row that is not a page."""
+    pages: dict[str, Page] = {}
+    aside: dict[str, str] = {}
+    for row in rows:
+        uuid = key_of_row(row.values[names.index(_ID)])
+        try:
+            page = _parse_page(names, row, zone, uuid)
+            service.require_no_credential(page)
+        except _Aside as problem:
+            aside[uuid] = problem.column
+        except InvalidRequest:
+            aside[uuid] = _ID
+        else:
+            pages[uuid] = page
+    for uuid in find_loops(pages):
+        del pages[uuid]
+        aside[uuid] = "parent"
+    return pages, aside
+
+
+class _Aside(Exception):
+    """A row that is not a page.
+
+    Attributes:
+        column: the column that is wrong.
+    """
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+def _parse_page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> Page:
+    """Return the page in a row.
+
+    Raises:
+        _Aside: the row is not a page.
+        InvalidRequest: its id cannot be the id of a page.
+    """
+    if row.largest is not None:
+        raise _Aside(names[row.largest])
+    given: dict[str, Any] = {}
+    for name, value in zip(names, row.values, strict=True):
+        if name == _ID or value is None:
+            continue
+        try:
+            given[name] = _COLUMNS[name](value, zone)
+        except ValueError:
+            raise _Aside(name) from None
+    try:
+        return PageDraft.model_validate(given).page(uuid)
+    except ValidationError as error:
+        raise _Aside(str(error.errors()[0]["loc"][0])) from None

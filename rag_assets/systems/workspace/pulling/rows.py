@@ -16,8 +16,8 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.records.drafts import Draft, Drafting
 from rag_assets.records.text_records import SOURCE_ID
+from rag_assets.systems.workspace.pulling import RecordType
 from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
-from rag_assets.systems.workspace.pulling.source import RecordType
 
 _ID, _CHANGED = "id", "updated_at"
 
@@ -185,9 +185,6 @@ class RowReader:
     """Reads the rows of one query.
 
     Args:
-        source_type: type of the records.
-        names: names of the columns, in order.
-        zone: time zone of times without a zone.
         needed: required columns, in addition to the id and the time of a change.
 
     Raises:

@@ -20,7 +20,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.lock import holds_lock, lock_key
 from rag_assets.storage.catalog.tables import source_records
-from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
+from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
 if TYPE_CHECKING:
@@ -131,12 +131,8 @@ class PullStates:
         """Record the results of a stored batch, so that its rows are not read again.
 
         Args:
-            config: configuration of the source.
-            source_type: type of the rows.
-            bad: rows that cannot become records.
             mended: keys of rows that were set aside and are now stored.
             watermark: time of the last change among them; None leaves the watermark unchanged.
-            masker: finds credentials in ids.
         """
         place = {"tenant": ref.id, "source": config.name, "source_type": source_type}
         rows = {
@@ -179,8 +175,6 @@ class PullStates:
         """Record a complete pull.
 
         Args:
-            config: configuration of the source.
-            seconds: duration of the pull.
             held: number of records that are not in the database but are kept; None if keys were not
                 compared.
         """
@@ -351,10 +345,6 @@ class SourceLocks:
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
         """Lock a source, because otherwise a concurrent pull could overwrite newer records.
-
-        Args:
-            tenant_id, source: the source.
-            wait_seconds: time to wait for another process.
 
         Raises:
             TenantLocked: another process pulls the source.

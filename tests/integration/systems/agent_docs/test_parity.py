@@ -23,6 +23,9 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit
 
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.server import build_server
@@ -46,9 +49,9 @@ from rag_assets.systems.agent_docs.stores import (
     MemoryStore,
     PassageStore,
     SearchResult,
+    Trust,
     passage_id_prefix,
 )
-from rag_assets.systems.agent_docs.trust import Trust
 from tests.installation import Installation
 from tests.security.service_process import started
 

@@ -17,9 +17,8 @@ from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events, metadata
 from rag_assets.systems.experience.errors import UnknownExperience
-from rag_assets.systems.experience.forgetting import delete_questions
-from rag_assets.systems.experience.merges import merge_patterns
-from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
+from rag_assets.systems.experience.merges import delete_questions, merge_patterns
+from rag_assets.systems.experience.patterns import PatternReader, compute_cutoff
 from rag_assets.systems.experience.tables import experience_questions, knowledge_staging
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
@@ -367,7 +366,7 @@ def test_an_entry_answers_for_a_year(learning: Learning, seconds: int, answers: 
         id_, since = connection.execute(found).one()
     tenant = Tenant.from_config(catalog.tenants.get(learning.tenant).config)
     now = since + timedelta(days=365, seconds=seconds)
-    cutoff = cutoff_of(tenant, Clock(machine=lambda: now).now())
+    cutoff = compute_cutoff(tenant, Clock(machine=lambda: now).now())
     read = PatternReader(catalog.database).read_of_entries(learning.tenant, [id_], cutoff)
     assert bool(read.entries) is answers
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from rag_assets.storage.catalog.tables import documents, source_records
-from rag_assets.systems.experience import entries, finishing, rewording
+from rag_assets.systems.experience import entries, finishing
 from rag_assets.systems.experience.tables import knowledge_staging
 from tests.installation import Installation
 from tests.integration.systems.experience.conftest import Learning
@@ -128,7 +128,7 @@ def test_entries_of_former_rules_get_the_present_ones_by_themselves(
         [text] = connection.scalars(
             select(source_records.c.text).where(source_records.c.tenant == tenant)
         )
-        assert connection.scalar(rewording.select_outdated(tenant)) is None
+        assert connection.scalar(finishing.select_outdated(tenant)) is None
     assert text == f"Failure: {description}\n" + "Error: KeyError: 'sku'"
     # Embedding it again begins no other year.
     assert (row.embedded_at, ages) == (found_at, [found_at])

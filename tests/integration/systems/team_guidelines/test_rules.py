@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.team_guidelines.rules import Rule, find_files, matches, parse_rule
+from rag_assets.systems.team_guidelines.texts import Rule, find_files, matches, parse_rule
 from tests.embedding_server import Status
 from tests.integration.systems.team_guidelines.conftest import Guidelines
 

@@ -18,8 +18,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.tables import scope_ancestors
-from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import TreeTable
+from rag_assets.systems.workspace.page_table import PageLists, TreeTable
 from rag_assets.systems.workspace.tree import Page
 from tests.installation import FAST, Installation
 

@@ -16,6 +16,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from rag_assets.cli.session import Session
+from rag_assets.pipeline.separate_vectors import compare_vectors, fill_vectors
+from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 
 from rag_assets.checks.vectors_beside import verdict_of
 from rag_assets.cli.session import Session
@@ -29,7 +32,7 @@ from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.systems.workspace.finishing import FOLLOW_UP
+from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.beside import beside
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rag_assets.systems.workspace.page_lists import PageLists
+from rag_assets.systems.workspace.page_table import PageLists
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation

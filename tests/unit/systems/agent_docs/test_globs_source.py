@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rag_assets.ingest.sources.disk import Roots
+from rag_assets.runtime.watched_folders import TenantSources, find_sources
 
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -23,7 +25,7 @@ from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource
 from rag_assets.runtime.watched_folders import TenantSources, find_sources
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
+from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.agent_docs.hybrid import WordIndex
+from rag_assets.systems.agent_docs.manager import WordIndex
 from rag_assets.systems.agent_docs.stores import DocChunk
 
 TEXTS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.agent_docs.man_pages import build_man_pages
+from rag_assets.systems.agent_docs.help_pages import build_man_pages
 
 MAN = r""".TH TOOL 1 2026-01-01 "tool 9"
 .SH NAME

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_assets.systems.agent_docs.help_pages import build_help_pages
-from rag_assets.systems.agent_docs.man_pages import is_docutils, list_subcommands, roff_to_markdown
 from rag_assets.systems.agent_docs.pages import (
     Page,
     drop_empty_name_section,
     drop_repeated_sections,
+    is_docutils,
+    list_subcommands,
+    roff_to_markdown,
 )
 from tests.unit.systems.agent_docs.test_corpus import install
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.experience.aliases import Aliases
+from rag_assets.systems.experience.patterns import Aliases
 
 
 @pytest.mark.parametrize(

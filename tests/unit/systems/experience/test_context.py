@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.context import append_block, build_block, render
+from rag_assets.systems.experience.ranking import append_block, build_block, render
 from tests.unit.systems.experience.test_ranking import PATTERN
 
 LINES = (

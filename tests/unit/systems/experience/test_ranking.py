@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.systems.experience.ranking import (
-    label_of,
+    choose_label,
     rank,
     wilson_bound,
     with_conflicts,
@@ -51,9 +51,9 @@ def pattern(number: int, **changes: object) -> Pattern:
     [(1, "Less Common"), (2, "Less Common"), (3, "Moderate"), (4, "Moderate"), (5, "Most Common")],
 )
 def test_labels_begin_at_three_and_five(successes: int, label: str) -> None:
-    assert label_of(successes) == label
-    assert label_of(successes, successes) == label
-    assert label_of(successes, successes + 1) == "Mostly Failed"
+    assert choose_label(successes) == label
+    assert choose_label(successes, successes) == label
+    assert choose_label(successes, successes + 1) == "Mostly Failed"
 
 
 @pytest.mark.parametrize(

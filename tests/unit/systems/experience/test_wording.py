@@ -12,12 +12,12 @@ from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.wording import (
     MAX_ERROR_TOKENS,
     MAX_TOKENS,
+    describe_problem,
+    describe_solution,
     error_keys,
     exact_key,
-    problem_of,
     searched_text,
     shorten_text,
-    solution_of,
     when_to_try,
 )
 from tests.unit.systems.experience.test_matching import ENTRY
@@ -27,8 +27,8 @@ GATE = replace(ENTRY, gate_type="security", agent_type="any")
 
 def test_a_failure_is_searched_in_the_form_of_its_question() -> None:
     entry = replace(ENTRY, error_message="exit 1\nat line 2")
-    assert problem_of(entry) == "The build fails\nexit 1\nat line 2"
-    assert solution_of(entry) == "Pin the version."
+    assert describe_problem(entry) == "The build fails\nexit 1\nat line 2"
+    assert describe_solution(entry) == "Pin the version."
     assert searched_text(entry) == "Failure: The build fails\nError: exit 1\nat line 0"
     assert searched_text(ENTRY) == "Failure: The build fails"
     assert when_to_try(entry) == "After the error exit 1"
@@ -48,7 +48,7 @@ def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
     entry = replace(ENTRY, error_message=trace)
     assert searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
     place = f"(at step in m{frames - 1}.py)"
-    assert problem_of(entry) == f"The build fails\nValueError: 17 is no colour {place}"
+    assert describe_problem(entry) == f"The build fails\nValueError: 17 is no colour {place}"
     assert when_to_try(entry) == "After the error ValueError: 17 is no colour"
     pasted = replace(ENTRY, failure_description=f"The build fails\n{trace}")
     assert searched_text(pasted) == "Failure: The build fails\nValueError: 0 is no colour"
@@ -62,13 +62,13 @@ def test_a_gate_is_searched_with_its_solution() -> None:
         GATE, entry_type="gate_rejection", human_feedback="No.", revision_approach="Yes."
     )
     shown = "A reviewer rejected the change at the security gate: No."
-    assert (problem_of(rejection), solution_of(rejection)) == (shown, "Yes.")
+    assert (describe_problem(rejection), describe_solution(rejection)) == (shown, "Yes.")
     assert when_to_try(rejection) is None
     named = replace(rejection, gate_type="Release Gate")
-    assert problem_of(named) == "A reviewer rejected the change at the Release Gate: No."
+    assert describe_problem(named) == "A reviewer rejected the change at the Release Gate: No."
     assert searched_text(rejection) == "No.\nYes."
     approval = replace(GATE, entry_type="gate_approval", approved_approach="Short.")
-    assert problem_of(approval) == "Pass the security gate at the first attempt"
+    assert describe_problem(approval) == "Pass the security gate at the first attempt"
     assert searched_text(approval).endswith("\nShort.")
     assert when_to_try(approval) is None
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from rag_assets.billing.embedder_choice import choose
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.systems.team_guidelines.routes.projects import ProjectBody
+from rag_assets.systems.team_guidelines.routes import ProjectBody
 from rag_assets.tenants.model import Tenant
 
 CONFIG = {

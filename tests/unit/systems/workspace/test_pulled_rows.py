@@ -12,8 +12,8 @@ import pytest
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody, PageBlock
+from rag_assets.systems.workspace.pulling import TYPES, RecordType
 from rag_assets.systems.workspace.pulling.rows import COLUMNS, PulledRow, RowReader, SetAside
-from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
 
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

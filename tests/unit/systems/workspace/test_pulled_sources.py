@@ -15,6 +15,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from rag_assets.common.errors import ConfigurationError, ListingFailed, TenantLocked, UnknownSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants.table import TenantRecord
+from rag_assets.systems.workspace.pulling import SQL, SqlConfig
 from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.dialects import escape_parameters
 from rag_assets.systems.workspace.pulling.pull import (
@@ -22,7 +23,6 @@ from rag_assets.systems.workspace.pulling.pull import (
     find_due_tenants,
     pulled_sources,
 )
-from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
 from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.tenants.model import Tenant
 

@@ -1,1 +1,0 @@
-"""The endpoints of team guidelines, below /api."""
