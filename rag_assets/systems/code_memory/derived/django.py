@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
+    ROUTES,
     Derivation,
     DerivedDocument,
     Statement,
+    Unresolved,
     link_groups,
 )
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
 from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
 from rag_assets.systems.code_memory.django.views import Route
 from rag_assets.systems.code_memory.languages.python.program import Evidence
@@ -61,9 +62,7 @@ class _Lines:
 
     def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
         """Return a statement that refers to the lines of its evidence."""
-        fact = self.at(held)
-        places = fact.line_start, fact.line_end
-        return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
+        return Statement.from_fact(kind, target, held.path, self.at(held), source=source)
 
 
 def _describe_unresolved(one: Computed, lines: _Lines) -> Unresolved:

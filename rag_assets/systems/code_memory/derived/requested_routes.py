@@ -14,8 +14,12 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    DerivedDocument,
+    Statement,
+    Unresolved,
+)
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
@@ -176,7 +180,8 @@ def _words_of(path: str) -> list[str]:
 
 def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
-    outer = {(on[1], on[2]): call for call in file.calls if (on := _receiver(call))[0] == "c"}
+    receivers = ((call.values.get("on", ["?"]), call) for call in file.calls)
+    outer = {(on[1], on[2]): call for on, call in receivers if on[0] == "c"}
     count = 0
     for call in file.calls:
         for rule in rules:
@@ -259,11 +264,6 @@ def _walk_call_chain(
             before = file.call_of(before.values.get("on"))
 
 
-def _receiver(call: Fact) -> Sequence[Any]:
-    on: Sequence[Any] = call.values.get("on", ["?"])
-    return on
-
-
 def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
@@ -288,6 +288,4 @@ def _statement(file: File, request: _Request, route: str) -> Statement:
     """Return the statement that the enclosing definition, else the file, requests a route."""
     around = file.around(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
-    fact = request.fact
-    lines = fact.line_start, fact.line_end
-    return Statement(REQUESTS, source, route, "stated", file.path, *lines, fact.evidence)
+    return Statement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
