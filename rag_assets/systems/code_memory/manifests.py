@@ -52,7 +52,6 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
     """Yield the facts of a manifest; for any other file, yield nothing.
 
     Args:
-        language: json, toml, yaml or ini.
         entries: the entries of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)
@@ -464,11 +463,7 @@ _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
 
 
 def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """Yield the dependencies in a manifest recognized by its file name; none for other files.
-
-    Args:
-        path: POSIX path within the repository.
-    """
+    """Yield the dependencies in a manifest recognized by its file name; none for other files."""
     name = PurePosixPath(path).name.lower()
     made = _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix)
     if made is not None:
@@ -528,11 +523,7 @@ FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 def packages_of(path: str, text: str) -> Iterator[Fact]:
-    """Yield the facts `depends_on` of a manifest in any format.
-
-    Args:
-        path: POSIX path within the repository.
-    """
+    """Yield the facts `depends_on` of a manifest in any format."""
     read = _READERS.get(PurePosixPath(path.lower()).suffix)
     if read is not None:
         facts = facts_of_entries(read[0], text, read[1](text)[0])
@@ -541,11 +532,7 @@ def packages_of(path: str, text: str) -> Iterator[Fact]:
 
 
 def frameworks_of(path: str, text: str) -> dict[str, str]:
-    """Return the frameworks that a manifest depends on, each with its version constraint.
-
-    Args:
-        path: POSIX path within the repository.
-    """
+    """Return the frameworks that a manifest depends on, each with its version constraint."""
     return frameworks_in(packages_of(path, text))
 
 

@@ -26,11 +26,7 @@ _ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Return the first lines that fit into the token limit, the number of omitted lines, and notes.
-
-    Args:
-        notes: descriptions of possible gaps in the answer.
-    """
+    """Return the first lines that fit into the token limit, how many are omitted, and notes."""
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []

@@ -47,12 +47,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
-    """Derive the routes and tables of a repository from the data that describe its frameworks.
-
-    Args:
-        files: the files of one repository.
-        frameworks: the frameworks to look for.
-    """
+    """Derive the routes and tables of a repository from the data that describe its frameworks."""
     read = [File(one) for one in files if not is_test(one.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []

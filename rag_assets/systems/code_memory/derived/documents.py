@@ -45,7 +45,6 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
 
     Args:
         file: the file, with at least the facts of SIGN_KINDS.
-        own: frameworks of the tenant; see all_frameworks.
     """
     found = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
     if laravel.speaks_of_laravel(file):
@@ -68,7 +67,6 @@ def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | Non
 
     Args:
         signs: the signs of all files of a repository.
-        own: frameworks of the tenant; see all_frameworks.
     """
     if _LARAVEL in signs:
         return None
@@ -105,7 +103,6 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
 
     Args:
         files: the files of one repository, all readable by the same callers.
-        own: frameworks of the tenant; see all_frameworks.
     """
     frameworks = all_frameworks(own)
     found: list[Derivation] = []

@@ -27,13 +27,13 @@ from rag_assets.systems.code_memory.laravel.models import (
 )
 from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
 from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements, Receivers
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
-from rag_assets.systems.code_memory.laravel.routes.program import framework_version
-from rag_assets.systems.code_memory.laravel.routes.resolver import (
+from rag_assets.systems.code_memory.laravel.routes.machine import (
     collect_routes,
     makes_routes,
     run_providers,
 )
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
+from rag_assets.systems.code_memory.laravel.routes.program import framework_version
 from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table, resolve_tables
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -310,12 +310,7 @@ def _mapping_statement(model: Model) -> Statement:
 
 
 def table_lines(table: Table, models: Sequence[str]) -> tuple[str, ...]:
-    """Return the description of a table, line by line.
-
-    Args:
-        table: the table as it is after all migrations.
-        models: names of the models that map to it.
-    """
+    """Return the description of a table, line by line."""
     indexes = [
         f"- {one.kind} ({', '.join(one.columns)}) {one.name}".rstrip() for one in table.indexes
     ]

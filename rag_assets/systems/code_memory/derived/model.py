@@ -31,11 +31,8 @@ class Statement:
     """A statement about a node, supported by lines of a repository file.
 
     Attributes:
-        kind: the kind of the relation.
         source: the node that the statement is about; "" for the derived document's own node.
-        target: the node that the statement names.
         how: see relations.relations.How.
-        path: POSIX path of the file within the repository.
         line_start, line_end: first and last line in the file, counted from 1.
         evidence: the text of these lines on one line, with credentials masked.
     """
@@ -63,10 +60,8 @@ class DerivedDocument:
     """A route or a table, or the references of a file.
 
     Attributes:
-        name: the name of its node.
         called: keys by which it is found; see symbols.names.
         lines: its description; the first line is its heading.
-        statements: the statements that support it.
     """
 
     source_type: DerivedType
@@ -81,9 +76,6 @@ class Unresolved:
     """A statement that can only be resolved by running the code.
 
     Attributes:
-        path: POSIX path of the file within the repository.
-        line: the line in the file, counted from 1.
-        reason: why it is unresolved.
         about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
             node; "" if that is unknown; INDEXES for figures of an index.
     """

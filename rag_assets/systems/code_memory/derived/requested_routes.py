@@ -62,13 +62,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
-    """Add the requests in tests to routes; return the documents, and a note for each list cut off.
-
-    Args:
-        documents: the documents of one repository, by name.
-        files: the files of the repository.
-        frameworks: the frameworks with rules for requests in tests.
-    """
+    """Add the requests in tests to routes; return the documents, and a note for each cut list."""
     rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}

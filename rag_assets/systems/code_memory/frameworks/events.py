@@ -30,7 +30,6 @@ def event_facts(
     """Return the events that a text emits and listens to.
 
     Args:
-        statements: all statements of the text.
         known: its other facts; only definitions and imports are used.
         frameworks: frameworks with event rules and with markers in the text.
     """

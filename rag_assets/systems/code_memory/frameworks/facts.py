@@ -65,11 +65,6 @@ def framework_facts(
     """Return the statements of a text that frameworks may use, and a note if some are left out.
 
     They include the events that the text emits and listens to.
-
-    Args:
-        language: its name in media types.
-        known_facts: the other facts of the text.
-        own: frameworks of the tenant, as JSON; "" if it has none.
     """
     if language not in GRAMMARS:
         return [], ""

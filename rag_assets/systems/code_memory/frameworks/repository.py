@@ -103,11 +103,7 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if there is none.
-
-        Args:
-            call: a call in the chain.
-        """
+        """Return the variable that receives the result of a chain of calls; "" if there is none."""
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
@@ -232,7 +228,6 @@ class Repository:
         The variable "*" stands for any variable.
 
         Args:
-            file: the file that uses the name.
             name: the whole name, including the object of an attribute: `orders.bp`.
         """
         found: dict[tuple[str, str], tuple[File, str]] = {}
@@ -292,7 +287,6 @@ class Repository:
         """Return the files that an import names, usually a single file.
 
         Args:
-            file: the importing file.
             import_path: the module's path as written; in Python with the leading dots.
         """
         folder = posixpath.dirname(file.path)

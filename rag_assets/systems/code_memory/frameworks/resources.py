@@ -27,12 +27,7 @@ class ResourceRoute(NamedTuple):
 
 
 class ResourceRoutes:
-    """Finds the routes of resources for one framework.
-
-    Args:
-        framework: a framework with resources.
-        paths: the paths of its routers.
-    """
+    """Finds the routes of resources for one framework."""
 
     def __init__(self, framework: Framework, paths: RouterPaths) -> None:
         self._framework = framework

@@ -273,11 +273,7 @@ class RouterPaths:
         return None
 
     def _paths_of_passed_routers(self, function: str, index: int, depth: int) -> list[str | None]:
-        """Return the paths of the routers that calls pass to a function.
-
-        Args:
-            index: the position of the parameter.
-        """
+        """Return the paths of the routers that calls pass to a function."""
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):

@@ -311,11 +311,6 @@ class RouteReader:
 
 
 def page_route(pages: Pages, path: str) -> str | None:
-    """Return the route that a file's path states; None if it states none.
-
-    Args:
-        pages: the rule.
-        path: POSIX path of the file within the repository.
-    """
+    """Return the route that a file's path states; None if it states none."""
     found = re.search(pages.path, path[-_LONGEST_PATH:])
     return None if found is None else f"/{found['route'] or ''}"

@@ -58,7 +58,6 @@ class Column:
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
         refers_to: the table that it refers to; "" if it refers to none.
-        file, fact: its evidence.
         is_key: whether the source states that it is the primary key.
     """
 

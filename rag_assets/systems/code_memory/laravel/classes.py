@@ -14,11 +14,7 @@ _ABOVE = {"uses_trait": 0, "extends": 1}
 
 
 class Inheritance:
-    """The classes of a repository, and the classes and traits from which each inherits methods.
-
-    Args:
-        files: the files of the repository.
-    """
+    """The classes of a repository, and the classes and traits from which each inherits methods."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._declared: dict[str, Fact] = {}
@@ -79,12 +75,7 @@ class Inheritance:
             todo += reversed(new)
 
     def method(self, owner: str, name: str) -> Fact | None:
-        """Return the declaration of a class's method; None if no class in the repository has it.
-
-        Args:
-            owner: qualified name of the class.
-            name: the name of the method; case is ignored.
-        """
+        """Return the declaration of a class's method; None if no class in the repository has it."""
         for one in self.ancestors(owner):
             spelled = self._spelled.get(f"{one}::{name.lower()}")
             if spelled is not None:
@@ -172,8 +163,6 @@ class _Uses:
 
     Attributes:
         types: source types that follow directly from the use, by class.
-        dispatched: jobs and events that are dispatched.
-        bound: classes that are bound as services.
     """
 
     types: Mapping[str, SourceType]

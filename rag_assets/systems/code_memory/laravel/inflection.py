@@ -34,11 +34,7 @@ def plural(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def singular(word: str) -> str:
-    """Return the singular of an English noun as `Str::singular` does.
-
-    Args:
-        word: a noun, or words that end in a noun.
-    """
+    """Return the singular of an English noun as `Str::singular` does."""
     if len(word) > _LONGEST or not word:
         return word
     return _match_case(_inflect(word, "singular"), word)
@@ -83,11 +79,7 @@ def class_basename(name: str) -> str:
 
 
 def joining_table(*classes: str) -> str:
-    """Return the pivot table of two models: their names in snake case, in alphabetical order.
-
-    Args:
-        classes: names of both classes.
-    """
+    """Return the pivot table of two models: their names in snake case, in alphabetical order."""
     return "_".join(sorted(snake(class_basename(name)) for name in classes)).lower()
 
 

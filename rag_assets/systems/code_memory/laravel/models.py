@@ -137,11 +137,8 @@ class Relation:
     """A relation of a model.
 
     Attributes:
-        name: the name of the method.
-        kind: hasMany, belongsTo, morphToMany and so on.
         related: qualified name of the related class; "" for morphTo, or if it is computed.
         table: the pivot table; "" if absent.
-        evidence: the call.
     """
 
     name: str
@@ -156,7 +153,6 @@ class Model:
     """A model.
 
     Attributes:
-        name: qualified name of the class.
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the table is stated, by the class or by a parent, or follows from the class's
             name.

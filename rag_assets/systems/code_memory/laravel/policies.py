@@ -151,7 +151,6 @@ class Policies:
 
     Attributes:
         mapped: policies that policy maps name, by model.
-        declared: names of all classes in the repository.
     """
 
     mapped: Mapping[str, str]
@@ -200,12 +199,7 @@ class RouteCheck:
 
 
 class RoutePolicies:
-    """The policies that the middleware of routes checks.
-
-    Args:
-        files: the files of one repository.
-        guards: middleware classes by their aliases.
-    """
+    """The policies that the middleware of routes checks."""
 
     def __init__(
         self,
@@ -224,7 +218,6 @@ class RoutePolicies:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         Args:
-            route: the route with this middleware.
             middleware: the middleware as the route states it: `can:send,invoice`.
         """
         name, _, given = middleware.partition(":")

@@ -206,11 +206,7 @@ def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class Settings:
-    """The settings of a repository, as far as its files show them.
-
-    Args:
-        files: the files of the repository.
-    """
+    """The settings of a repository, as far as its files show them."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
@@ -222,11 +218,7 @@ class Settings:
                     self._add_file(one.path, fact.values)
 
     def resolve(self, value: Any) -> Any:
-        """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
-
-        Args:
-            value: the value as JSON.
-        """
+        """Return a fact's value with settings in place of marks; UNKNOWN for unknown settings."""
         if isinstance(value, list):
             return [self.resolve(one) for one in value]
         if not isinstance(value, Mapping):

@@ -7,18 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.program import ROOT
-from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
-from rag_assets.systems.code_memory.laravel.routes.registrars import (
-    add_broadcast_routes,
-    call_registrar,
-    call_resource,
-    call_route,
-    call_router,
-    evaluate_group,
-)
-from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
-from rag_assets.systems.code_memory.laravel.routes.values import (
+from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_CALLS,
     ROUTER,
     Arguments,
@@ -34,6 +23,17 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     make_array,
     text_of,
 )
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT
+from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
+from rag_assets.systems.code_memory.laravel.routes.registrars import (
+    add_broadcast_routes,
+    call_registrar,
+    call_resource,
+    call_route,
+    call_router,
+    evaluate_group,
+)
+from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
@@ -48,7 +48,6 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
 
     Args:
         name: the name, in lower case.
-        arguments: the arguments, in order.
     """
     function = _BUILTINS.get(name)
     if function is None or any(isinstance(one, Unknown) for one in arguments):
@@ -160,9 +159,7 @@ def join_path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> 
     """Return a path in a folder of the application.
 
     Args:
-        folder: the folder below its root.
         given: arguments, first the path below the folder.
-        frame: the frame of the calling file.
     """
     below = text_of(given.at(0, "path", ""))
     if below is None:
@@ -287,11 +284,7 @@ _OWN: Final = frozenset({"self", "static", "parent"})
 
 
 def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
-    """Return the value of a chain of calls, and apply its effects on the router.
-
-    Args:
-        node: the chain as JSON.
-    """
+    """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
         machine.miss("the chain has too many calls", frame)
@@ -312,12 +305,7 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
 
 
 def call_member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return the result of calling a method on a value.
-
-    Args:
-        value: the receiver.
-        name: the name of the method, in any case.
-    """
+    """Return the result of calling a method on a value."""
     called = _MEMBERS.get(type(value), _call_application)
     return called(machine, value, name.lower(), given, frame)
 

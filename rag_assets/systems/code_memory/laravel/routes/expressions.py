@@ -77,7 +77,6 @@ class Expressions:
         """Return an expression as JSON.
 
         Args:
-            node: the expression; None stands for null.
             runs: if it is a closure, whether its body may create routes.
         """
         if node is None:

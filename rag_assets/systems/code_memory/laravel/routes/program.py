@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes.values import Body
+from rag_assets.systems.code_memory.laravel.routes.model import Body
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FRAMEWORK: Final = "laravel/framework"
@@ -17,11 +17,7 @@ _VERSION: Final = re.compile(r"\d{1,3}")
 
 
 def framework_version(files: Iterable[FileFacts]) -> int | None:
-    """Return the major version that a manifest requires; None if no manifest states it.
-
-    Args:
-        files: the files of the repository.
-    """
+    """Return the major version that a manifest requires; None if no manifest states it."""
     for one in files:
         if one.language == "php" or posixpath.basename(one.path) != "composer.json":
             continue
@@ -45,13 +41,7 @@ class ClassFacts:
     """A class.
 
     Attributes:
-        path: the path of its file.
-        abstract: whether it is declared abstract.
-        parents: classes that it extends.
-        traits: traits that it uses.
         functions: its methods that may create routes, by name in lower case.
-        methods: the names of all of its methods, in lower case.
-        members: expressions of properties, by name.
     """
 
     path: str
@@ -65,13 +55,7 @@ class ClassFacts:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function or a method.
-
-    Attributes:
-        body: its statements.
-        parameters: the parameters as JSON.
-        fact: its declaration.
-    """
+    """A function or a method."""
 
     body: Body
     parameters: tuple[Mapping[str, Any], ...]
@@ -82,16 +66,11 @@ class Program:
     """The repository.
 
     Attributes:
-        classes: the classes, by name.
         functions: the functions outside classes, by name in lower case.
-        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
             folder.
         registered: names in statements of classes that look like provider classes.
-
-    Args:
-        files: the files of the repository: PHP files, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -149,8 +128,6 @@ class Program:
         """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
-            owner: the class.
-            name: the name of the method.
             above: whether to skip the class itself.
         """
         for one in self.lineage(owner)[1 if above else 0 :]:
@@ -160,12 +137,7 @@ class Program:
         return None
 
     def member(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """Return a property of a class, own or inherited: the class's file and an expression.
-
-        Args:
-            owner: the class.
-            name: the name of the property.
-        """
+        """Return a property of a class, own or inherited: the class's file and an expression."""
         for one in self.lineage(owner):
             held = self.classes.get(one)
             if held is not None and name in held.members:
@@ -277,6 +249,41 @@ class Program:
         else:
             body = Body(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)
+
+
+def providers_of(program: Program) -> Iterator[str]:
+    """Yield provider classes: listed providers, then the application's, then those in packages.
+
+    An application's provider is skipped if the application lists other providers of its own and no
+    statement names this one: Laravel's skeleton contains such providers.
+    """
+    names = (name for listed in program.providers.values() for name in listed)
+    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    found = [
+        (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
+        for name, one in program.classes.items()
+        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_replaced(program, one)
+    ]
+    yield from (name for *_, name in sorted(found))
+
+
+def _is_provider(program: Program, name: str) -> bool:
+    *own, last = program.lineage(name)
+    return bool(own) and any(
+        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
+        for one in (*own, last)
+    )
+
+
+def _is_replaced(program: Program, one: ClassFacts) -> bool:
+    """Return whether the application of a class lists other providers of its own instead."""
+    for root, listed in program.providers.items():
+        own = f"{root}app/"
+        named = (program.classes.get(name) for name in listed)
+        if one.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
+            return True
+    return False
 
 
 def is_test(path: str) -> bool:

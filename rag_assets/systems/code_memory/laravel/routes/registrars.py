@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
-from rag_assets.systems.code_memory.laravel.routes.router import (
-    ANY,
-    API_RESOURCE,
-    PendingResource,
-    RouteDraft,
-)
-from rag_assets.systems.code_memory.laravel.routes.values import (
+from rag_assets.systems.code_memory.laravel.routes.model import (
     CONSTRAINTS,
     ROUTER,
     Arguments,
@@ -35,6 +28,13 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     read_names,
     text_of,
 )
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    ANY,
+    API_RESOURCE,
+    PendingResource,
+    RouteDraft,
+)
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
@@ -44,11 +44,7 @@ _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authentica
 
 
 def add_broadcast_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Add the route that `Broadcast::routes()` creates.
-
-    Args:
-        given: the arguments: attributes of a group.
-    """
+    """Add the route that `Broadcast::routes()` creates."""
     attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
     with machine.router.group({str(key): value for key, value in attributes.items()}):
         draft = machine.router.add(
@@ -113,12 +109,7 @@ def call_registrar(
 def evaluate_group(
     machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
 ) -> None:
-    """Evaluate the content of a group: a closure, a file, or a method.
-
-    Args:
-        attributes: the attributes of the group.
-        callback: the content of the group.
-    """
+    """Evaluate the content of a group: a closure, a file, or a method."""
     known = _keep_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
@@ -135,12 +126,7 @@ def evaluate_group(
 def _add_routes(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Value:
-    """Return the routes that a call creates; None for other calls.
-
-    Args:
-        name: the name of the call.
-        attributes: attributes that the created routes get.
-    """
+    """Return the routes that a call creates; None for other calls."""
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _add_route(machine, name, given, attributes, frame)
     if name in RESOURCES:

@@ -11,13 +11,11 @@ from typing import Any, Final
 from rag_assets.systems.code_memory.laravel.inflection import singular
 from rag_assets.systems.code_memory.laravel.routes.model import (
     ActionKind,
+    Attributes,
+    Closure,
     Context,
     Parameter,
     Route,
-)
-from rag_assets.systems.code_memory.laravel.routes.values import (
-    Attributes,
-    Closure,
     Unknown,
     Value,
     as_array,
@@ -41,11 +39,7 @@ class RouteDraft:
 
     Attributes:
         uri: the URI; unknown if it is computed.
-        methods: the methods, in order.
         action: its attributes; `uses` is the handler.
-        context: the context of the statement that creates it.
-        wheres: regular expressions, by parameter.
-        fields: columns, by parameter.
         kind, target: kind and target of a view or a redirect; None and "" for others.
         fallback: whether it answers requests that no other route matches.
     """
@@ -200,7 +194,6 @@ class Router:
     """The router.
 
     Args:
-        is_class: returns whether a name is a class.
         version: version of the framework; None if it is unknown, which counts as a late version.
     """
 
@@ -335,7 +328,6 @@ class PendingResource:
 
     Attributes:
         name: the name as stated; may contain dots and slashes.
-        controller: its class.
         options: the options of the registrar, by Laravel's names.
         singleton: whether there is one such resource, so that its routes have no parameter.
     """
@@ -347,21 +339,13 @@ class PendingResource:
 
 
 class ResourceRegistrar:
-    """Adds the routes of a resource.
-
-    Args:
-        router: the router that they are added to.
-    """
+    """Adds the routes of a resource."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def register(self, pending: PendingResource, context: Context) -> None:
-        """Add the routes of a resource, in Laravel's order.
-
-        Args:
-            pending: the resource; its name must be known.
-        """
+        """Add the routes of a resource, in Laravel's order."""
         prefix, separator, last = str(pending.name).rpartition("/")
         if not separator:
             return self._add_routes(last, pending, context)

@@ -28,11 +28,7 @@ _MOST_METHODS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A raw SQL fragment as a value: the result of `DB::raw`.
-
-    Attributes:
-        sql: its text.
-    """
+    """A raw SQL fragment as a value: the result of `DB::raw`."""
 
     sql: str
 
@@ -42,8 +38,6 @@ class Scope:
     """The names that are known at an expression.
 
     Attributes:
-        owner: the class.
-        function: the name of the method.
         variables: values by name, without the dollar sign; properties are named `this->name`.
     """
 
@@ -53,12 +47,7 @@ class Scope:
 
 
 class ExpressionReader:
-    """Reads the values of one file's expressions.
-
-    Attributes:
-        source: the file.
-        tree: its syntax tree.
-    """
+    """Reads the values of one file's expressions."""
 
     def __init__(self, source: PhpSource) -> None:
         self.source = source
@@ -72,12 +61,7 @@ class ExpressionReader:
         return Scope(owner, function, known)
 
     def value(self, node: Node | None, scope: Scope) -> Any:
-        """Return an expression's value: JSON values, texts with marks, Expression, or Computed.
-
-        Args:
-            node: an expression; None stands for null.
-            scope: the names that are known at the expression.
-        """
+        """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
         return (
             None if node is None else value_of(self.tree, node, self._make_constants(node, scope))
         )
@@ -104,7 +88,6 @@ class ExpressionReader:
 
         Args:
             chain: a single call of the method.
-            scope: the names that are known at the call.
         """
         method = self.own_method(chain, scope)
         if len(chain.calls) > 1 or method is None or method.body is None:

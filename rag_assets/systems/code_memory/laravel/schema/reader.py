@@ -60,8 +60,6 @@ class _Context:
     Attributes:
         scope: the names that are known at the statement, with their values.
         tables: blueprints, by the name of their variable.
-        conditional: whether the statement runs under a condition.
-        depth: number of enclosing method calls.
     """
 
     scope: Scope
@@ -76,7 +74,6 @@ class _Step:
 
     Attributes:
         node: a statement or an expression; None for a step without syntax.
-        context: the context of the node.
         bind: values of variables to set first.
         ends: the complete blueprint, with the fact it becomes.
     """
