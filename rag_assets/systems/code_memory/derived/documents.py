@@ -16,9 +16,8 @@ from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocu
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
 from rag_assets.systems.code_memory.django.kinds import kinds_of as django_kinds
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
-from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.routes import page_route
-from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, STATEMENTS
+from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
 from rag_assets.systems.code_memory.laravel import classes as laravel_classes
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
 from rag_assets.systems.code_memory.symbols.model import USES, FileFacts

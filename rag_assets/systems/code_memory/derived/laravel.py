@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.laravel.models import (
     may_be_model,
     resolve_models,
 )
-from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements, Receivers
 from rag_assets.systems.code_memory.laravel.routes.machine import (
     collect_routes,
@@ -151,8 +151,8 @@ class _RouteDocuments:
         self._guards = resolve_middleware(files, version)
         self._inheritance = Inheritance(files)
         receivers = Receivers(files, models, self._inheritance)
-        self._followed = FollowedStatements(files, self._inheritance, receivers)
-        self._policies = RoutePolicies(files, self._guards, self._inheritance)
+        self._policies = Policies(files, self._guards, self._inheritance)
+        self._followed = FollowedStatements(files, self._inheritance, receivers, self._policies)
 
     def document(self, route: Route) -> DerivedDocument:
         """Return the document of a route."""
@@ -220,10 +220,11 @@ class _RouteDocuments:
         if check is not None:
             places = (e for e in reversed(route.evidence) if _names(e, middleware))
             at = next(places, route.evidence[-1])
-            how: How = "stated" if check.mapped else "convention"
-            if check.policy:
-                yield _build_statement("guarded_by", check.policy, at, how=how)
-            yield _build_statement("authorizes", check.method, at, how=how)
+            policy, method, is_mapped = check
+            how: How = "stated" if is_mapped else "convention"
+            if policy:
+                yield _build_statement("guarded_by", policy, at, how=how)
+            yield _build_statement("authorizes", method, at, how=how)
 
 
 def _describe_action(route: Route) -> str:

@@ -25,10 +25,10 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     Repository,
-    argument,
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singular
+from rag_assets.systems.code_memory.frameworks.statements import argument
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import FILE, path_template
 from rag_assets.systems.code_memory.symbols.naming import defined_name

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
     CALL,
     CLASS,
+    FOUND,
     FUNCTION,
     Value,
 )
@@ -329,25 +329,6 @@ class Repository:
 def last_part(name: str) -> str:
     """Return the last part of a name: `bp` for `orders.bp`."""
     return name.rpartition(".")[2].rpartition("::")[2]
-
-
-def argument(fact: Fact, place: str) -> Value | None:
-    """Return the first argument that exists among those that a rule names: `path|value|0`."""
-    given, named = fact.values["arguments"], fact.values.get("named", {})
-    for one in place.split("|"):
-        if one.lstrip("-").isdigit():
-            at = int(one)
-            if -len(given) <= at < len(given):
-                return list(given[at])
-        elif one in {"key", "value_of_key"}:
-            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
-            if pair is not None and pair[0] != "to":
-                return ["s", pair[0]] if one == "key" else list(pair[1])
-        elif one in named:
-            return list(named[one])
-        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
-            return list(held)
-    return None
 
 
 def named_text(fact: Fact, name: str) -> str | None:

@@ -13,13 +13,13 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     Repository,
-    argument,
     join_all,
     join_paths,
     last_part,
     named_text,
     strings_of,
 )
+from rag_assets.systems.code_memory.frameworks.statements import argument
 
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""

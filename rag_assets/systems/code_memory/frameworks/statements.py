@@ -31,6 +31,8 @@ ANNOTATION: Final = "framework_annotation"
 CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
+FOUND: Final = "frameworks"
+"""Kind of the fact that lists the frameworks whose markers a file contains."""
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
 """Kinds of the facts that represent statements."""
 
@@ -471,3 +473,22 @@ class _Reader:
         name = self._word(left.named_children[0] if left.type == "expression_list" else left)
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
+
+
+def argument(fact: Fact, place: str) -> Value | None:
+    """Return the first argument that exists among those that a rule names: `path|value|0`."""
+    given, named = fact.values["arguments"], fact.values.get("named", {})
+    for one in place.split("|"):
+        if one.lstrip("-").isdigit():
+            at = int(one)
+            if -len(given) <= at < len(given):
+                return list(given[at])
+        elif one in {"key", "value_of_key"}:
+            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
+            if pair is not None and pair[0] != "to":
+                return ["s", pair[0]] if one == "key" else list(pair[1])
+        elif one in named:
+            return list(named[one])
+        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
+            return list(held)
+    return None

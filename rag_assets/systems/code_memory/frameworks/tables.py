@@ -24,10 +24,9 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
     Repository,
-    argument,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.statements import Value
+from rag_assets.systems.code_memory.frameworks.statements import Value, argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40

@@ -258,11 +258,15 @@ class FollowedStatements:
     """Statements in methods about objects whose classes other files determine."""
 
     def __init__(
-        self, files: Sequence[FileFacts], inheritance: Inheritance, receivers: Receivers
+        self,
+        files: Sequence[FileFacts],
+        inheritance: Inheritance,
+        receivers: Receivers,
+        policies: Policies,
     ) -> None:
         self._inheritance = inheritance
         self._receivers = receivers
-        self._policies = Policies.of(files)
+        self._policies = policies
         self._facts: dict[str, list[tuple[str, Fact]]] = {}
         self._constants: dict[str, str] = {}
         for one in files:

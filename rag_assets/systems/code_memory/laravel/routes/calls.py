@@ -148,9 +148,16 @@ def call_function(machine: Machine, name: str, given: Arguments, frame: Frame) -
         return machine.function(own, None, given, frame)
     if lower in FOLDERS:
         return join_path(machine, FOLDERS[lower], given, frame)
-    known = _FUNCTIONS.get(lower)
-    if known is not None:
-        return known(machine, given, frame)
+    if lower in {"app", "resolve"}:
+        named = given.at(0, "abstract")
+        is_known = isinstance(named, str) and named in machine.program.classes
+        service = Instance(named) if is_known else Unknown("app()")
+        return ROUTER if is_router_name(given) else service
+    if lower == "config":
+        return read_setting(machine, given, frame) if given.all else Unknown("config()")
+    if lower == "env":
+        machine.assume("the application's environment is unknown")
+        return given.at(1, "default")
     machine.spend(sum(len(one) for one in given.all if isinstance(one, str | dict)) // 10)
     return call_builtin(lower, given.given)
 
@@ -196,31 +203,6 @@ def is_router_name(given: Arguments) -> bool:
     """Return whether a call asks the container for the router."""
     named = given.at(0)
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
-
-
-def _application_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    named = given.at(0, "abstract")
-    if is_router_name(given):
-        return ROUTER
-    known = isinstance(named, str) and named in machine.program.classes
-    return Instance(named) if known else Unknown("app()")
-
-
-def _config_of_call(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    return read_setting(machine, given, frame) if given.all else Unknown("config()")
-
-
-def _environment_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    machine.assume("the application's environment is unknown")
-    return given.at(1, "default")
-
-
-_FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
-    "app": _application_of_call,
-    "resolve": _application_of_call,
-    "config": _config_of_call,
-    "env": _environment_of_call,
-}
 
 
 def _load_route_file(machine: Machine, given: Arguments, frame: Frame) -> None:
@@ -320,18 +302,6 @@ def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) 
         if isinstance(value, Instance):
             return call_member(machine, value, called[1], given, frame)
     return Unknown("a function")
-
-
-def _call_pending(
-    _machine: Machine, value: PendingResource, name: str, given: Arguments, _frame: Frame
-) -> Value:
-    return call_resource(value, name, given)
-
-
-def _call_router(
-    machine: Machine, _value: Value, name: str, given: Arguments, frame: Frame
-) -> Value:
-    return call_router(machine, name, given, frame)
 
 
 def _call_closure(
@@ -438,10 +408,10 @@ def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame)
 
 
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
-    RouterValue: _call_router,
+    RouterValue: lambda machine, _, name, given, frame: call_router(machine, name, given, frame),
     Registrar: call_registrar,
-    RouteDraft: call_route,
-    PendingResource: _call_pending,
+    RouteDraft: lambda machine, draft, name, given, _: call_route(machine, draft, name, given),
+    PendingResource: lambda _, pending, name, given, __: call_resource(pending, name, given),
     dict: _call_array,
     Closure: _call_closure,
     Instance: _call_instance,

@@ -172,14 +172,6 @@ def _evaluate_closure(machine: Machine, node: Json, frame: Frame) -> Value:
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 
 
-def _evaluate_new(_machine: Machine, node: Json, _frame: Frame) -> Value:
-    return Instance(node["class"])
-
-
-def _evaluate_load(machine: Machine, node: Json, frame: Frame) -> Value:
-    return machine.load(evaluate(machine, node["path"], frame), frame, stated=False)
-
-
 def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
     mark = machine.mark()
     value = evaluate(machine, node["value"], frame)
@@ -201,19 +193,17 @@ _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "default": _evaluate_default,
     "not": _evaluate_not,
     "chain": evaluate_chain,
-    "new": _evaluate_new,
+    "new": lambda _, node, __: Instance(node["class"]),
     "closure": _evaluate_closure,
-    "load": _evaluate_load,
+    "load": lambda machine, node, frame: machine.load(
+        evaluate(machine, node["path"], frame), frame, stated=False
+    ),
     "set": _evaluate_set,
     "computed": lambda _, node, __: Unknown(node["why"]),
 }
 
 
-def _make_class_test(program: Program) -> Callable[[str], bool]:
-    return lambda name: "\\" in name or name in program.classes
-
-
-_STEPS_OF_RESOURCE = 100
+_STEPS_OF_RESOURCE: Final = 100
 _MOST_ASSUMPTIONS = 20
 """Maximum number of assumptions recorded for one value."""
 
@@ -230,7 +220,7 @@ class Machine:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(_make_class_test(program), program.version)
+        self.router = Router(program.classes, program.version)
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -256,10 +256,12 @@ def join_texts(*parts: Value) -> str | Unknown:
     return Unknown(why, text) if why else str(text)
 
 
-def trim_text(value: Value, characters: str = "/") -> str | Unknown:
+def trim_text(
+    value: Value, characters: str = "/", strip: Callable[[str, str], str] = str.strip
+) -> str | Unknown:
     """Return a text without these characters at its start and end."""
     text = join_texts(value)
-    return text if isinstance(text, Unknown) else text.strip(characters)
+    return text if isinstance(text, Unknown) else strip(text, characters)
 
 
 def merge_attributes(

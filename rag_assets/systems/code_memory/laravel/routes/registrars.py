@@ -150,7 +150,8 @@ def _add_route(
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
         stated_methods = list_values(given.at(0, "methods"))
-        missing = "the methods are computed" if _has_unknown(stated_methods) else ""
+        is_computed = any(isinstance(one, Unknown) for one in stated_methods)
+        missing = "the methods are computed" if is_computed else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
@@ -256,10 +257,6 @@ def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes
     return {key: given.all[0] if given.all else True}
 
 
-def _has_unknown(values: list[Value]) -> bool:
-    return any(isinstance(one, Unknown) for one in values)
-
-
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
@@ -267,9 +264,7 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(
-    machine: Machine, draft: RouteDraft, name: str, given: Arguments, frame: Frame
-) -> Value:
+def call_route(machine: Machine, draft: RouteDraft, name: str, given: Arguments) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
@@ -281,6 +276,8 @@ def call_route(
         _OF_ROUTE[name](draft, given)
     elif name == "uses":
         machine.router.uses(draft, given.at(0))
+    elif name == "fallback":
+        draft.fallback = True
     elif name not in _SILENT_ON_ROUTES:
         draft.missing.append(f"a call that Laravel's routes do not have: {name}()")
     return draft
@@ -312,10 +309,6 @@ def call_resource(pending: PendingResource, name: str, given: Arguments) -> Valu
     return pending
 
 
-def _set_fallback(draft: RouteDraft, _given: Arguments) -> None:
-    draft.fallback = True
-
-
 _OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
     "name": lambda draft, given: draft.name(given.at(0, "name")),
     "middleware": lambda draft, given: draft.middleware(read_names(given)),
@@ -325,5 +318,4 @@ _OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
     "can": lambda draft, given: draft.middleware([read_ability(given)]),
     "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
     "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
-    "fallback": _set_fallback,
 }

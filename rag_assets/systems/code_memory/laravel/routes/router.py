@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -74,7 +74,9 @@ class RouteDraft:
 
     def prefix(self, value: Value) -> None:
         """Prepend a prefix to the URI."""
-        uri = join_texts(trim_right(value), "/", trim_left(self.uri))
+        uri = join_texts(
+            trim_text(value, strip=str.rstrip), "/", trim_text(self.uri, strip=str.lstrip)
+        )
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
     def domain(self, value: Value) -> None:
@@ -95,7 +97,7 @@ class RouteDraft:
         domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
         fields |= {
-            name: column for name, column, _ in _FIELD.findall(text_at(self.action, "domain"))
+            name: column for name, column, _ in _FIELD.findall(_text_at(self.action, "domain"))
         }
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", missing)
@@ -142,19 +144,7 @@ class RouteDraft:
         return "computed", ""
 
 
-def trim_left(value: Value) -> str | Unknown:
-    """Return a text without leading slashes."""
-    text = join_texts(value)
-    return text if isinstance(text, Unknown) else text.lstrip("/")
-
-
-def trim_right(value: Value) -> str | Unknown:
-    """Return a text without trailing slashes."""
-    text = join_texts(value)
-    return text if isinstance(text, Unknown) else text.rstrip("/")
-
-
-def text_at(attributes: Attributes, name: str) -> str:
+def _text_at(attributes: Attributes, name: str) -> str:
     """Return an attribute if it is a text, or else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
@@ -197,9 +187,9 @@ class Router:
         version: version of the framework; None if it is unknown, which counts as a late version.
     """
 
-    def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
+    def __init__(self, classes: Container[str], version: int | None = None) -> None:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
-        self._is_class = is_class
+        self._classes = classes
         self._groups: list[Attributes] = []
         self._drafts: dict[str, RouteDraft] = {}
 
@@ -241,7 +231,7 @@ class Router:
         draft.middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
         draft.where(wheres if isinstance(wheres, dict) else {})
-        domain = text_at(draft.action, "domain")
+        domain = _text_at(draft.action, "domain")
         told = draft.methods[-1:] if self._by_last_method else draft.methods
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
@@ -281,7 +271,8 @@ class Router:
 
     def _prepend_controller(self, uses: str) -> Value:
         controller = self._innermost_attribute("controller")
-        if controller is None or "@" in uses or self._is_class(uses.lstrip("\\")):
+        bare = uses.lstrip("\\")
+        if controller is None or "@" in uses or "\\" in bare or bare in self._classes:
             return uses
         return join_texts(controller, "@", uses)
 

@@ -236,13 +236,9 @@ def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
 def _ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
     """Yield the statements of all migrations in running order."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
-        for fact in _sort_statements(file):
+        found = [fact for fact in file.facts if fact.kind == "schema"]
+        for fact in sorted(found, key=lambda fact: fact.values["order"]):
             yield Evidence(file.path, fact)
-
-
-def _sort_statements(file: FileFacts) -> list[Fact]:
-    found = [fact for fact in file.facts if fact.kind == "schema"]
-    return sorted(found, key=lambda fact: fact.values["order"])
 
 
 def _apply_statement(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
