@@ -76,11 +76,13 @@ class Inheritance:
 
     def method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
-        for one in self.ancestors(owner):
-            spelled = self._spelled.get(f"{one}::{name.lower()}")
-            if spelled is not None:
-                return self._declared[spelled]
-        return None
+        found = (self.own_method(one, name) for one in self.ancestors(owner))
+        return next((fact for fact in found if fact is not None), None)
+
+    def own_method(self, owner: str, name: str) -> Fact | None:
+        """Return the declaration of a method in a class itself; case is ignored."""
+        spelled = self._spelled.get(f"{owner}::{name.lower()}")
+        return None if spelled is None else self._declared[spelled]
 
 
 def _method_key(symbol: str) -> str:

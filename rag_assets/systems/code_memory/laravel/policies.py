@@ -23,17 +23,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 CHECKS: Final = frozenset(
-    {
-        "authorize",
-        "authorizeforuser",
-        "allows",
-        "denies",
-        "check",
-        "can",
-        "cannot",
-        "cant",
-        "canany",
-    }
+    {"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot", "cant"}
+    | {"canany"}
 )
 """Methods, in lower case, that check a user's abilities."""
 

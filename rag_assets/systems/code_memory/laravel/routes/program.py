@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.routes.model import Body
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -36,21 +38,12 @@ _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """A class.
-
-    Attributes:
-        functions: its methods that may create routes, by name in lower case.
-    """
+    """The path of a class's file, and whether the class is abstract."""
 
     path: str
     abstract: bool = False
-    parents: list[str] = field(default_factory=list)
-    traits: list[str] = field(default_factory=list)
-    functions: dict[str, Function] = field(default_factory=dict)
-    methods: set[str] = field(default_factory=set)
-    members: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +72,14 @@ class Program:
         self.paths: set[str] = set()
         self.providers: dict[str, dict[str, None]] = {}
         self.registered: set[str] = set()
+        self._methods: dict[str, Function] = {}
+        self._members: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         given = list(files)
+        self._inheritance = Inheritance(one for one in given if one.language == "php")
         self.version = framework_version(given)
         for one in given:
             self.paths.add(one.path)
@@ -109,20 +105,9 @@ class Program:
 
     def lineage(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
-        known = self._lineages.get(name)
-        if known is not None:
-            return known
-        found: dict[str, None] = {}
-        todo = [name]
-        while todo and len(found) < _MOST_ANCESTORS:
-            at = todo.pop()
-            if at in found:
-                continue
-            found[at] = None
-            held = self.classes.get(at)
-            if held is not None:
-                todo += [*held.parents, *reversed(held.traits)]
-        return self._lineages.setdefault(name, list(found))
+        if name not in self._lineages:
+            self._lineages[name] = [*islice(self._inheritance.ancestors(name), _MOST_ANCESTORS)]
+        return self._lineages[name]
 
     def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
         """Return a method of a class, own or inherited; None if it cannot create routes.
@@ -130,19 +115,16 @@ class Program:
         Args:
             above: whether to skip the class itself.
         """
-        for one in self.lineage(owner)[1 if above else 0 :]:
-            held = self.classes.get(one)
-            if held is not None and name.lower() in held.methods:
-                return held.functions.get(name.lower())
+        for one in self.lineage(owner)[above:]:
+            fact = self._inheritance.own_method(one, name) if one in self.classes else None
+            if fact is not None:
+                return self._methods.get(fact.symbol)
         return None
 
     def member(self, owner: str, name: str) -> tuple[str, Any] | None:
         """Return a property of a class, own or inherited: the class's file and an expression."""
-        for one in self.lineage(owner):
-            held = self.classes.get(one)
-            if held is not None and name in held.members:
-                return held.path, held.members[name]
-        return None
+        keys = ((one, name) for one in self.lineage(owner))
+        return next((self._members[key] for key in keys if key in self._members), None)
 
     def settings_in(self, name: str) -> int:
         """Return the cost of looking up a setting: the number of settings that must be searched."""
@@ -216,20 +198,6 @@ class Program:
                     listed = self.providers.setdefault(f"{root}/" if root else "", {})
                     listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
-            else:
-                self._add_class(one.path, fact)
-
-    def _add_class(self, path: str, fact: Fact) -> None:
-        owner, _, name = fact.symbol.partition("::")
-        held = self.classes.get(owner)
-        if held is None or held.path != path:
-            return
-        if fact.kind == "declares" and name:
-            held.methods.add(name.lower())
-        elif fact.kind == "extends":
-            held.parents.append(fact.values["name"])
-        elif fact.kind == "uses_trait":
-            held.traits.append(fact.values["name"])
 
     def _add_statement(self, path: str, fact: Fact) -> None:
         values = fact.values
@@ -237,15 +205,16 @@ class Program:
             self.registered.update(_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
+        is_of_class = held is not None and held.path == path
         if values["op"] == "member":
-            if held is not None and held.path == path:
-                held.members[values["name"]] = values["value"]
+            if is_of_class:
+                self._members[owner, values["name"]] = path, values["value"]
         elif values["op"] == "function":
             function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
             if not name:
                 self.functions.setdefault(fact.symbol.lower(), function)
-            elif held is not None and held.path == path:
-                held.functions.setdefault(name.lower(), function)
+            elif is_of_class:
+                self._methods.setdefault(fact.symbol, function)
         else:
             body = Body(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)

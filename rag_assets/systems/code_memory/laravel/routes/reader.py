@@ -59,23 +59,9 @@ _ROUTERS = frozenset(
     | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
 )
 _OTHERS = frozenset(
-    {
-        "currentroutename",
-        "current",
-        "has",
-        "is",
-        "getroutes",
-        "currentrouteaction",
-        "currentrouteuses",
-    }
-    | {
-        "getcurrentroute",
-        "input",
-        "dispatch",
-        "bind",
-        "model",
-    }
-    | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
+    {"currentroutename", "current", "has", "is", "getroutes", "currentrouteaction", "input"}
+    | {"currentrouteuses", "getcurrentroute", "dispatch", "bind", "model", "uses", "matched"}
+    | {"currentroutenamed", "getroutesbyname", "hasmacro", "substitutebindings"}
 )
 """Router calls for other purposes, in lower case."""
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.values import (
+    CLOSURES,
     COMPUTED,
+    MEMBER_CALLS,
     Call,
     Chain,
     Closure,
@@ -136,10 +138,6 @@ def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: i
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _read_property(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
-
-
 def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
@@ -177,21 +175,13 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int
     return mark_setting(key, default)
 
 
-def _read_closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
-    return Closure(node)
-
-
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
-    "anonymous_function": _read_closure,
-    "arrow_function": _read_closure,
+    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
     "binary_expression": _read_binary,
     "name": _read_name,
-    "variable_name": _read_variable,
+    **dict.fromkeys(("variable_name", "member_access_expression"), _read_variable),
     "subscript_expression": _read_subscript,
-    "member_access_expression": _read_property,
-    "member_call_expression": _read_call,
-    "nullsafe_member_call_expression": _read_call,
-    "scoped_call_expression": _read_call,
-    "function_call_expression": _read_call,
+    **dict.fromkeys(MEMBER_CALLS, _read_call),
+    **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _read_call),
 }
 """Functions that read expressions which depend on variables, the class or the settings."""
