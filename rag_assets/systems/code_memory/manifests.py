@@ -62,6 +62,7 @@ def dependency_fact(
 
 
 _COMPOSER: Final = {"require": _RUNTIME, "require-dev": _DEVELOPMENT}
+_COMPOSER_PACKAGE: Final = re.compile(r".*/|php$|(?:ext|lib|php|composer)-")
 _AUTOLOAD: Final = {"autoload": _RUNTIME, "autoload-dev": _DEVELOPMENT}
 _LONGEST_NAMESPACE: Final = 500
 _NPM: Final = {
@@ -81,7 +82,7 @@ def _json_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
                 yield _autoload_fact(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue
-        elif path[0] in _COMPOSER and _is_platform_package(path[1]):
+        elif path[0] in _COMPOSER and _COMPOSER_PACKAGE.match(path[1]):
             yield _dependency_of_entry(entry, path[1], value, _COMPOSER[path[0]], "composer")
         elif path[0] in _NPM:
             yield _dependency_of_entry(entry, path[1], value, _NPM[path[0]], "npm")
@@ -89,10 +90,6 @@ def _json_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
             name, at, version = value[4:].lstrip("/").rpartition("@")
             package = name if at and name else value[4:]
             yield _dependency_of_entry(entry, package, version if name else "", _RUNTIME, value[:3])
-
-
-def _is_platform_package(name: str) -> bool:
-    return "/" in name or name == "php" or name.startswith(("ext-", "lib-", "php-", "composer-"))
 
 
 def _autoload_fact(entry: Entry, namespace: str, path: str) -> Fact:

@@ -27,7 +27,9 @@ class Inheritance:
                 if fact.kind == "declares":
                     self._declared.setdefault(fact.symbol, fact)
                     self._paths.setdefault(fact.symbol, one.path)
-                    self._spelled.setdefault(_method_key(fact.symbol), fact.symbol)
+                    owner, separator, method = fact.symbol.rpartition("::")
+                    key = f"{owner}::{method.lower()}" if separator else fact.symbol
+                    self._spelled.setdefault(key, fact.symbol)
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
                     self._calls.setdefault(fact.symbol, []).append(fact)
                 elif fact.kind in _ABOVE:
@@ -83,11 +85,6 @@ class Inheritance:
         """Return the declaration of a method in a class itself; case is ignored."""
         spelled = self._spelled.get(f"{owner}::{name.lower()}")
         return None if spelled is None else self._declared[spelled]
-
-
-def _method_key(symbol: str) -> str:
-    owner, separator, method = symbol.rpartition("::")
-    return f"{owner}::{method.lower()}" if separator else symbol
 
 
 _ILLUMINATE = "Illuminate\\"

@@ -93,11 +93,6 @@ def _implode(arguments: _Arguments) -> Value:
     return Unknown("no texts") if None in texts else str(glue).join(map(str, texts))
 
 
-def _str_replace(arguments: _Arguments) -> Value:
-    old, new, text = (str(one) for one in arguments[:3])
-    return text.replace(old, new)
-
-
 _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "sprintf": _sprintf,
     "implode": _implode,
@@ -109,7 +104,7 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "strtoupper": _wrap_text_function(str.upper),
     "ucfirst": _wrap_text_function(lambda text: text[:1].upper() + text[1:]),
     "lcfirst": _wrap_text_function(lambda text: text[:1].lower() + text[1:]),
-    "str_replace": _str_replace,
+    "str_replace": lambda given: str(given[2]).replace(str(given[0]), str(given[1])),
     "array_values": lambda given: make_array(given[0].values()),
     "array_keys": lambda given: make_array(given[0].keys()),
     "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
@@ -221,10 +216,6 @@ def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
-def _apply_with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
-    add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
-
-
 def _apply_with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
     """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
@@ -251,7 +242,9 @@ LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "loadroutesusing": _defer_routes,
     "routes": _defer_routes,
     "withrouting": _apply_with_routing,
-    "withbroadcasting": _apply_with_broadcasting,
+    "withbroadcasting": lambda machine, given, frame: add_broadcast_routes(
+        machine, Arguments(given.given[1:]), frame
+    ),
 }
 """Functions that load route files, by the name of the call in lower case."""
 

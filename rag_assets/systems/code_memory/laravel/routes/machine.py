@@ -92,10 +92,6 @@ def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
     return found
 
 
-def _evaluate_join(machine: Machine, node: Json, frame: Frame) -> Value:
-    return join_texts(*(evaluate(machine, part, frame) for part in node["parts"]))
-
-
 def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
     name = node["name"]
     if name == "this":
@@ -182,7 +178,9 @@ def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
 
 _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "array": _evaluate_array,
-    "join": _evaluate_join,
+    "join": lambda machine, node, frame: join_texts(
+        *(evaluate(machine, part, frame) for part in node["parts"])
+    ),
     "variable": _evaluate_variable,
     "property": _evaluate_property,
     "constant": _evaluate_constant,

@@ -144,7 +144,12 @@ class Program:
         # A package's setting name starts with the package, then the file.
         while values is None and "." in key:
             file, _, key = key.partition(".")
-            stated = [one for one in self._settings.get(file, ()) if _states_key(one[1], key)]
+            prefix = f"{key}."
+            stated = [
+                (at, settings)
+                for at, settings in self._settings.get(file, ())
+                if key in settings or any(one.startswith(prefix) for one in settings)
+            ]
             if stated:
                 path, values = max(stated, key=lambda one: _count_shared_folders(one[0], near))
         if values is None:
@@ -275,10 +280,6 @@ def _provider_names(value: Any) -> Iterator[str]:
             todo += at.values()
         elif isinstance(at, list):
             todo += at
-
-
-def _states_key(values: Mapping[str, Any], key: str) -> bool:
-    return key in values or any(one.startswith(f"{key}.") for one in values)
 
 
 def _count_shared_folders(one: str, other: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.laravel.routes.model import (
@@ -134,11 +134,8 @@ def _add_routes(
     if attributes:
         return None
     if name == "group":
-        found, callback = _split_group_arguments(given)
-        evaluate_group(machine, found, callback, frame)
+        evaluate_group(machine, *_split_group_arguments(given), frame)
         return ROUTER
-    if name == "fallback":
-        return _add_fallback(machine, given, frame)
     return _add_direct(machine, name, given, frame) if name in DIRECT else None
 
 
@@ -163,20 +160,18 @@ def _add_route(
     return draft
 
 
-def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> RouteDraft:
-    context = machine.context(frame)
-    action = given.at(0, "action")
-    draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
-    draft.where({"fallbackPlaceholder": ".*"})
-    draft.fallback = True
-    return draft
-
-
 def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> RouteDraft:
-    """Add a view or redirect route."""
+    """Add a fallback, a view or a redirect."""
+    context = machine.context(frame)
+    if name == "fallback":
+        action = given.at(0, "action")
+        draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
+        draft.where({"fallbackPlaceholder": ".*"})
+        draft.fallback = True
+        return draft
     views = name == "view"
-    context, uri = machine.context(frame), given.at(0, "uri")
-    draft = machine.router.add(("GET", "HEAD") if views else ANY, uri, Closure(None), context)
+    methods = ("GET", "HEAD") if views else ANY
+    draft = machine.router.add(methods, given.at(0, "uri"), Closure(None), context)
     target = text_of(given.at(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
@@ -270,12 +265,20 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, given: Arguments)
     Args:
         name: the name of the call, in lower case.
     """
+    first = given.at(0, name)
     if name in CONSTRAINTS:
         draft.where(read_constraints(name, given))
-    elif name in _OF_ROUTE:
-        _OF_ROUTE[name](draft, given)
+    elif name in {"name", "prefix", "domain"}:
+        getattr(draft, name)(first)
+    elif name == "middleware":
+        draft.middleware(read_names(given))
+    elif name == "withoutmiddleware":
+        excluded = list_values(given.at(0, "middleware"))
+        draft.middleware(excluded, key="excluded_middleware")
+    elif name == "can":
+        draft.middleware([read_ability(given)])
     elif name == "uses":
-        machine.router.uses(draft, given.at(0))
+        machine.router.uses(draft, first)
     elif name == "fallback":
         draft.fallback = True
     elif name not in _SILENT_ON_ROUTES:
@@ -307,15 +310,3 @@ def call_resource(pending: PendingResource, name: str, given: Arguments) -> Valu
     elif name not in _SILENT_ON_ROUTES:
         pending.options[name] = Unknown(f"{name}()")
     return pending
-
-
-_OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
-    "name": lambda draft, given: draft.name(given.at(0, "name")),
-    "middleware": lambda draft, given: draft.middleware(read_names(given)),
-    "withoutmiddleware": lambda draft, given: draft.middleware(
-        list_values(given.at(0, "middleware")), key="excluded_middleware"
-    ),
-    "can": lambda draft, given: draft.middleware([read_ability(given)]),
-    "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
-    "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
-}

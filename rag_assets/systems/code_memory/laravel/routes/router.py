@@ -224,7 +224,9 @@ class Router:
         own = attributes.pop("prefix", None)
         last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        draft = RouteDraft(full or "/", _complete_methods(methods), attributes, context)
+        found = [one.upper() for one in methods]
+        found += ["HEAD"] if "GET" in found and "HEAD" not in found else []
+        draft = RouteDraft(full or "/", found, attributes, context)
         draft.prefix(own)
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
@@ -290,11 +292,6 @@ class Router:
 
 def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
     return {key: value for key, value in action.items() if isinstance(key, str)}
-
-
-def _complete_methods(given: Iterable[str]) -> list[str]:
-    found = [one.upper() for one in given]
-    return [*found, "HEAD"] if "GET" in found and "HEAD" not in found else found
 
 
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")

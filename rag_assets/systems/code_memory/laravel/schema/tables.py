@@ -271,7 +271,9 @@ def _run_commands(
     for command in commands:
         state.run(command)
         if command["name"] == "renameColumn":
-            _rename_referenced_column(states, name, command["from"], command["to"])
+            for key in (key for one in states.values() for key in one.foreign.values()):
+                if key.get("on") == name and key.get("references") == command["from"]:
+                    key["references"] = command["to"]
         elif command["name"] in {"drop", "dropIfExists"}:
             states.pop(name, None)
 
@@ -281,17 +283,9 @@ def _rename_table(states: dict[str, TableState], name: str, target: str) -> None
     if moved is None or target == name:
         return
     states[target] = moved
-    for state in states.values():
-        for key in state.foreign.values():
-            if key.get("on") == name:
-                key["on"] = target
-
-
-def _rename_referenced_column(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
-    for state in states.values():
-        for key in state.foreign.values():
-            if key.get("on") == name and key.get("references") == old:
-                key["references"] = new
+    for key in (key for one in states.values() for key in one.foreign.values()):
+        if key.get("on") == name:
+            key["on"] = target
 
 
 def _build_table(name: str, state: TableState) -> Table:
