@@ -105,7 +105,8 @@ class _Handlers:
     ) -> list[tuple[File, Fact]]:
         """Return the definitions whose class, module or file has the owner's name."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
-        close, suffix = [], []
+        close: list[tuple[File, Fact]] = []
+        suffix: list[tuple[File, Fact]] = []
         for file, fact in known:
             owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
             if owners == wanted:

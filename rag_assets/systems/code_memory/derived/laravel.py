@@ -249,7 +249,8 @@ def _guard_node(name: str) -> str:
 
 def _names(at: Evidence, guard: str) -> bool:
     """Return whether a statement names a middleware, as a string or as a class."""
-    marks = (f"'{guard}", f'"{guard}', f"{guard.rpartition(chr(92))[2]}::")
+    last = guard.rpartition("\\")[2]
+    marks = (f"'{guard}", f'"{guard}', f"{last}::")
     return any(mark in at.fact.evidence for mark in marks)
 
 
