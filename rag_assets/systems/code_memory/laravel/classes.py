@@ -194,6 +194,7 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     }
     classes = _collect_classes(files)
     found: dict[tuple[str, str], SourceType] = {}
+    own: SourceType | None
     for name, one in classes.items():
         place = next((kind for part, kind in _PLACES if f"/{part}" in f"/{one.path}"), None)
         if one.role == _TRAIT:
