@@ -47,7 +47,10 @@ MANIFESTS = {
     ),
     "ios/Podfile": ("target 'X' do\n  pod 'A/B', '~> 1'\nend\n", {"A/B": "~> 1"}),
     "Package.swift": (
-        'import PackageDescription\nlet p = Package(dependencies: [\n  .package(url: "https://x/y.git", from: "1.0.0"),\n])',
+        (
+            "import PackageDescription\n"
+            'let p = Package(dependencies: [\n .package(url: "https://x/y.git", from: "1.0.0"),\n])'
+        ),
         {"https://x/y.git": 'from: "1.0.0"'},
     ),
     "pom.xml": (
@@ -59,7 +62,10 @@ MANIFESTS = {
     ),
     "build.gradle.kts": ('dependencies {\n  implementation("a.b:c:1.0")\n}\n', {"a.b:c": "1.0"}),
     "packages.xml": ('<Project><PackageReference Include="A" Version="1" /></Project>', {"A": "1"}),
-    "mix.exs": ('use Mix.Project\ndefp deps do\n [\n  {:phoenix, "~> 1.7"},\n ]\nend', {"phoenix": "~> 1.7"}),
+    "mix.exs": (
+        'use Mix.Project\ndefp deps do\n [\n  {:phoenix, "~> 1.7"},\n ]\nend',
+        {"phoenix": "~> 1.7"},
+    ),
     "pubspec.yaml": (
         "name: x\nenvironment:\n  sdk: 3\ndependencies:\n  a: ^1\n  b:\n    version: 2\n",
         {"a": "^1", "b": "2"},
