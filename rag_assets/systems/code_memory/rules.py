@@ -10,8 +10,8 @@ from typing import Final
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import place
