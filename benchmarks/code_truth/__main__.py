@@ -35,7 +35,7 @@ from benchmarks.code_truth.laravel import (
 )
 from benchmarks.code_truth.repository import Checkout, checkout
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
 from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from tests.unit.systems.code_memory.laravel.routes_truth import ours
 

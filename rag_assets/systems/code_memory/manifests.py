@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Final
 
@@ -20,10 +19,6 @@ from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
     Path,
-    ini_entries,
-    json_entries,
-    toml_entries,
-    yaml_entries,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
@@ -52,7 +47,6 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
     """Yield the facts of a manifest; for any other file, yield nothing.
 
     Args:
-        language: json, toml, yaml or ini.
         entries: the entries of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)
@@ -68,6 +62,7 @@ def dependency_fact(
 
 
 _COMPOSER: Final = {"require": _RUNTIME, "require-dev": _DEVELOPMENT}
+_COMPOSER_PACKAGE: Final = re.compile(r".*/|php$|(?:ext|lib|php|composer)-")
 _AUTOLOAD: Final = {"autoload": _RUNTIME, "autoload-dev": _DEVELOPMENT}
 _LONGEST_NAMESPACE: Final = 500
 _NPM: Final = {
@@ -87,7 +82,7 @@ def _json_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
                 yield _autoload_fact(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue
-        elif path[0] in _COMPOSER and _is_platform_package(path[1]):
+        elif path[0] in _COMPOSER and _COMPOSER_PACKAGE.match(path[1]):
             yield _dependency_of_entry(entry, path[1], value, _COMPOSER[path[0]], "composer")
         elif path[0] in _NPM:
             yield _dependency_of_entry(entry, path[1], value, _NPM[path[0]], "npm")
@@ -95,10 +90,6 @@ def _json_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
             name, at, version = value[4:].lstrip("/").rpartition("@")
             package = name if at and name else value[4:]
             yield _dependency_of_entry(entry, package, version if name else "", _RUNTIME, value[:3])
-
-
-def _is_platform_package(name: str) -> bool:
-    return "/" in name or name == "php" or name.startswith(("ext-", "lib-", "php-", "composer-"))
 
 
 def _autoload_fact(entry: Entry, namespace: str, path: str) -> Fact:
@@ -273,7 +264,7 @@ _RUBY: Final = re.compile(
 )
 _GROUP: Final = re.compile(r"^[ \t]*+group[ \t(]++(?P<names>[^#\n]{1,200}?)\)?[ \t]++do\b")
 _GRADLE: Final = re.compile(
-    r"^[ \t]*+(?P<group>\w*(?:[iI]mplementation|[aA]pi|[cC]ompileOnly|[rR]untimeOnly|[cC]ompile"
+    r"^[ \t]*+(?P<more>\w*(?:[iI]mplementation|[aA]pi|[cC]ompileOnly|[rR]untimeOnly|[cC]ompile"
     r"|kapt|ksp|annotationProcessor))[ \t(]++(?:(?:enforcedP|p)latform[ \t]*+\()?[ \t]*+"
     rf"{_Q}(?P<name>[\w.-]++:[\w.-]++)(?::(?P<version>[^\"'\n]{{0,100}}))?{_Q}"
 )
@@ -363,9 +354,22 @@ def gradle_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Gradle build file."""
     for at, line in _lines_with_offsets(text):
         if found := _GRADLE.match(line):
-            group = "development" if "test" in found["group"].lower() else "runtime"
-            version = found["version"] or ""
-            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "maven")
+            yield _dependency_in_line(at, line, found, "test" in found["more"].lower(), "maven")
+
+
+def mix_facts(text: str) -> Iterator[Fact]:
+    """Yield the dependencies in mix.exs."""
+    for at, line in _lines_with_offsets(text):
+        if found := _MIX.match(line):
+            yield _dependency_in_line(at, line, found, "only:" in found["more"], "hex")
+
+
+def _dependency_in_line(
+    at: int, line: str, found: re.Match[str], is_development: bool, manager: str
+) -> Fact:
+    group = _DEVELOPMENT if is_development else _RUNTIME
+    span = _trimmed_span(at, line)
+    return dependency_fact(span, found["name"], found["version"] or "", group, manager)
 
 
 def swift_facts(text: str) -> Iterator[Fact]:
@@ -375,15 +379,6 @@ def swift_facts(text: str) -> Iterator[Fact]:
         yield dependency_fact(found.span(), found["name"], version, "runtime", "swiftpm")
     for product in _PRODUCT.finditer(text):  # the modules that its sources import
         yield dependency_fact(product.span(), product["name"], "", "runtime", "swiftpm")
-
-
-def mix_facts(text: str) -> Iterator[Fact]:
-    """Yield the dependencies in mix.exs."""
-    for at, line in _lines_with_offsets(text):
-        if found := _MIX.match(line):
-            group = "development" if "only:" in found["more"] else "runtime"
-            version = found["version"] or ""
-            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "hex")
 
 
 def xml_facts(text: str) -> Iterator[Fact]:
@@ -437,129 +432,27 @@ read_ruby: Final = partial(_read_manifest, language="ruby", find=ruby_facts)
 read_xml: Final = partial(_read_manifest, language="xml", find=xml_facts)
 
 
-def pipfile_facts(text: str) -> Iterator[Fact]:
-    """Yield the dependencies in a Pipfile."""
-    return facts_of_entries("toml", text, toml_entries(text)[0])
-
-
-_BY_NAME: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    "build.gradle": gradle_facts,
-    "build.gradle.kts": gradle_facts,
-    "gemfile": ruby_facts,
-    "go.mod": go_module_facts,
-    "mix.exs": mix_facts,
-    "package.swift": swift_facts,
-    "packages.config": xml_facts,
-    "pipfile": pipfile_facts,
-    "podfile": ruby_facts,
-    "pom.xml": xml_facts,
-}
-_BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    ".csproj": xml_facts,
-    ".fsproj": xml_facts,
-    ".gemspec": ruby_facts,
-    ".podspec": ruby_facts,
-    ".vbproj": xml_facts,
-}
-
-
-def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """Yield the dependencies in a manifest recognized by its file name; none for other files.
-
-    Args:
-        path: POSIX path within the repository.
-    """
-    name = PurePosixPath(path).name.lower()
-    made = _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix)
-    if made is not None:
-        return made(text)
-    if name.endswith((".txt", ".in")) and "requirements" in path.lower():
-        development = any(word in name for word in ("dev", "test", "lint"))
-        return requirement_facts(text, "development" if development else "runtime")
-    return iter(())
-
-
-_READERS: Final = {
-    ".cfg": ("ini", ini_entries),
-    ".json": ("json", json_entries),
-    ".jsonc": ("json", json_entries),
-    ".toml": ("toml", toml_entries),
-    ".yaml": ("yaml", yaml_entries),
-    ".yml": ("yaml", yaml_entries),
-}
+_FRAMEWORK_PACKAGES: Final = """
+bundler rails, sinatra
+cargo actix-web=actix, axum, rocket
+composer cakephp/cakephp=cakephp, laravel/framework=laravel, laravel/lumen-framework=lumen
+composer slim/slim=slim, symfony/framework-bundle=symfony, symfony/symfony=symfony, yiisoft/yii2=yii
+go github.com/gin-gonic/gin=gin, github.com/gofiber/fiber/v2=fiber, github.com/labstack/echo/v4=echo
+hex phoenix
+npm @angular/core=angular, @nestjs/core=nest, @sveltejs/kit=sveltekit, express, fastify, next, nuxt
+npm react, react-native, svelte, vue
+pip django, fastapi, flask, starlette
+pub flutter
+"""
+"""Package managers with the packages of frameworks: each package, and its framework."""
 
 FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
-        ("bundler", "rails"): "rails",
-        ("bundler", "sinatra"): "sinatra",
-        ("cargo", "actix-web"): "actix",
-        ("cargo", "axum"): "axum",
-        ("cargo", "rocket"): "rocket",
-        ("composer", "cakephp/cakephp"): "cakephp",
-        ("composer", "laravel/framework"): "laravel",
-        ("composer", "laravel/lumen-framework"): "lumen",
-        ("composer", "slim/slim"): "slim",
-        ("composer", "symfony/framework-bundle"): "symfony",
-        ("composer", "symfony/symfony"): "symfony",
-        ("composer", "yiisoft/yii2"): "yii",
-        ("go", "github.com/gin-gonic/gin"): "gin",
-        ("go", "github.com/gofiber/fiber/v2"): "fiber",
-        ("go", "github.com/labstack/echo/v4"): "echo",
-        ("hex", "phoenix"): "phoenix",
-        ("npm", "@angular/core"): "angular",
-        ("npm", "@nestjs/core"): "nest",
-        ("npm", "@sveltejs/kit"): "sveltekit",
-        ("npm", "express"): "express",
-        ("npm", "fastify"): "fastify",
-        ("npm", "next"): "next",
-        ("npm", "nuxt"): "nuxt",
-        ("npm", "react"): "react",
-        ("npm", "react-native"): "react-native",
-        ("npm", "svelte"): "svelte",
-        ("npm", "vue"): "vue",
-        ("pip", "django"): "django",
-        ("pip", "fastapi"): "fastapi",
-        ("pip", "flask"): "flask",
-        ("pip", "starlette"): "starlette",
-        ("pub", "flutter"): "flutter",
+        (manager, package.partition("=")[0]): package.rpartition("=")[2]
+        for manager, _, packages in (
+            line.partition(" ") for line in _FRAMEWORK_PACKAGES.strip().split("\n")
+        )
+        for package in packages.split(", ")
     }
 )
 """Names of frameworks, by package manager and lower-case package."""
-
-
-def packages_of(path: str, text: str) -> Iterator[Fact]:
-    """Yield the facts `depends_on` of a manifest in any format.
-
-    Args:
-        path: POSIX path within the repository.
-    """
-    read = _READERS.get(PurePosixPath(path.lower()).suffix)
-    if read is not None:
-        facts = facts_of_entries(read[0], text, read[1](text)[0])
-        yield from (fact for fact in facts if fact.kind == "depends_on")
-    yield from statements_of(path, text)
-
-
-def frameworks_of(path: str, text: str) -> dict[str, str]:
-    """Return the frameworks that a manifest depends on, each with its version constraint.
-
-    Args:
-        path: POSIX path within the repository.
-    """
-    return frameworks_in(packages_of(path, text))
-
-
-def frameworks_in(facts: Iterable[Fact]) -> dict[str, str]:
-    """Return the frameworks among facts `depends_on`, each with its version constraint."""
-    found: dict[str, str] = {}
-    for fact in facts:
-        values = fact.values
-        if fact.kind != "depends_on":
-            continue
-        package, manager = str(values["package"]).lower(), str(values["manager"])
-        name = FRAMEWORKS.get((manager, package))
-        if name is None and manager == "maven" and package.startswith("org.springframework.boot:"):
-            name = "spring"
-        if name is not None:
-            found.setdefault(name, str(values["constraint"]))
-    return found

@@ -42,11 +42,7 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 @dataclass(frozen=True, slots=True)
 class NameResolver:
-    """Resolves names within the part of the index that a caller may read.
-
-    Attributes:
-        view: the relations that the caller may read.
-    """
+    """Resolves names within the part of the index that a caller may read."""
 
     view: View
     tenant: Tenant

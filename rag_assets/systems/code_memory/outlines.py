@@ -26,11 +26,7 @@ _ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Return the first lines that fit into the token limit, the number of omitted lines, and notes.
-
-    Args:
-        notes: descriptions of possible gaps in the answer.
-    """
+    """Return the first lines that fit into the token limit, how many are omitted, and notes."""
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
@@ -97,11 +93,8 @@ class Tree:
                 waiting += [(one, depth + 1) for one in reversed(below)]
 
     def _sort_relations(self, name: str) -> list[Relation]:
-        order = {kind: number for number, kind in enumerate(_FIRST)}
-        return sorted(
-            self._from.get(name, ()),
-            key=lambda one: (order.get(one.kind, len(order)), one.uri, one.line_start),
-        )
+        found = self._from.get(name, ())
+        return sorted(found, key=lambda one: (_rank(one.kind, _FIRST), one.uri, one.line_start))
 
     def _heading(self, name: str) -> str:
         node = self._nodes.get(name)
@@ -128,7 +121,7 @@ def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterato
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
         by_kind.setdefault(one.kind, []).append(one)
-    for kind in sorted(by_kind, key=lambda kind: (_rank(kind), kind)):
+    for kind in sorted(by_kind, key=lambda kind: (_rank(kind, _ORDER), kind)):
         yield f"{kind}:"
         for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
             where = place(one.uri, one.line_start, several=several)
@@ -153,8 +146,8 @@ def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]
             yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
 
 
-def _rank(kind: str) -> int:
-    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+def _rank(kind: str, order: Sequence[str]) -> int:
+    return order.index(kind) if kind in order else len(order)
 
 
 _ORDER: Final = (
@@ -185,7 +178,7 @@ def format_groups(
         for one in stated
         if one.how in EVIDENCE_NAMES
     }
-    for kind in sorted(by_type, key=lambda kind: (_edge_rank(kind), kind)):
+    for kind in sorted(by_type, key=lambda kind: (_rank(kind, _EDGES), kind)):
         yield f"{kind} ({len(by_type[kind])}):"
         for node, path in by_type[kind]:
             where = place(node.uri, node.line_start, several=several)
@@ -223,10 +216,6 @@ def format_tests(
 
 
 _EDGES: Final = ("route", "test", "api_endpoint", "job", "listener", "event", "controller_method")
-
-
-def _edge_rank(kind: str) -> int:
-    return _EDGES.index(kind) if kind in _EDGES else len(_EDGES)
 
 
 def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:

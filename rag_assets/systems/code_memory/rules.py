@@ -44,7 +44,6 @@ class AskedFile:
     """A file in a question; the file need not exist yet.
 
     Attributes:
-        said: its name in the question.
         paths: its possible paths within each repository, by repository.
         names: names by which documents of these repositories may mention it.
     """
@@ -82,7 +81,6 @@ class _Candidate:
     """A document that may concern files.
 
     Attributes:
-        document, kind: the document and its type.
         globs: the globs of a rule; a rule without globs applies to every file of its folder.
     """
 
@@ -104,8 +102,6 @@ class _Candidate:
         Yield nothing if the document concerns none of the files.
 
         Args:
-            text: the text of the document; "" if all of it is withheld.
-            files: the files in the question.
             several: whether to show places with their repository.
         """
         facts = read_markdown(text).facts
@@ -133,12 +129,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """The documents of a tenant's repositories that a caller may read, for questions about files.
-
-    Attributes:
-        reader: reads documents.
-        view: the relations that the caller may read.
-    """
+    """The documents of a tenant's repositories that a caller may read."""
 
     reader: DocumentReader
     tenant: Tenant
@@ -149,7 +140,6 @@ class RuleBook:
         """Return lines that describe the documents about files, rules first, and notes on gaps.
 
         Args:
-            files: the files in the question.
             several: whether to show places with their repository.
         """
         spoken = self.view.naming(_list_edge_targets(files), _NAMES)
@@ -172,7 +162,6 @@ class RuleBook:
         """Return documents that may concern files, rules first, and how many may be missing.
 
         Args:
-            files: the files in the question.
             naming: ids of documents that seem to mention the files.
         """
         stated = self.view.stated("applies_to")

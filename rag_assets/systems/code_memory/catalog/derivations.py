@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.catalog.tables import derivations
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.systems.code_memory.derived.model import Unresolved
 
 _BATCH = 1_000
 _DIGITS: Final = 16

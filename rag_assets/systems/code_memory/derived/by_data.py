@@ -11,15 +11,17 @@ from typing import Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
+    ROUTES,
     Derivation,
     DerivedDocument,
     Statement,
+    Unresolved,
 )
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
 from rag_assets.systems.code_memory.frameworks.definitions import Framework
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
 from rag_assets.systems.code_memory.frameworks.routes import Route, RouteReader
 from rag_assets.systems.code_memory.frameworks.tables import Column, TableReader
+from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
@@ -45,12 +47,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
-    """Derive the routes and tables of a repository from the data that describe its frameworks.
-
-    Args:
-        files: the files of one repository.
-        frameworks: the frameworks to look for.
-    """
+    """Derive the routes and tables of a repository from the data that describe its frameworks."""
     read = [File(one) for one in files if not is_test(one.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
@@ -108,24 +105,20 @@ class _Handlers:
     ) -> list[tuple[File, Fact]]:
         """Return the definitions whose class, module or file has the owner's name."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
-        close = []
+        close: list[tuple[File, Fact]] = []
+        suffix: list[tuple[File, Fact]] = []
         for file, fact in known:
             owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
             if owners == wanted:
                 return [(file, fact)]
             if wanted[-1] in owners:
                 close.append((file, fact))
-        suffix = [
-            c for c in close if _ends_with(LAST_PARTS.split(c[1].symbol.lower())[:-1], wanted)
-        ]
+                if owners[-len(wanted) :] == wanted:
+                    suffix.append((file, fact))
         if close:
             return suffix or close
         in_path = [c for c in known if wanted[-1] in re.split(r"[/.]", c[0].path.lower())]
         return in_path or ([] if parts[-2][:1].isupper() else [*known])
-
-
-def _ends_with(parts: Sequence[str], end: Sequence[str]) -> bool:
-    return [*parts[-len(end) :]] == [*end]
 
 
 def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
@@ -137,8 +130,6 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
             continue
         known.add(name)
         target = handlers.of(route)
-        fact = route.fact
-        place = (route.file.path, fact.line_start, fact.line_end, fact.evidence)
         lines = (
             f"route {name}",
             f"methods: {', '.join(route.methods)}",
@@ -146,9 +137,10 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
             f"framework: {route.framework}",
             f"handler: {route.handler or 'a function without a name'}",
         )
-        stated = [Statement("routes_to", "", target, "stated", *place)] if target else []
-        served = [ENDPOINT + endpoint_of(method, path) for method in route.methods]
-        stated += [Statement("serves", "", one, "stated", *place) for one in served]
+        targets = [("routes_to", target)] if target else []
+        targets += [("serves", ENDPOINT + endpoint_of(one, path)) for one in route.methods]
+        place = route.file.path, route.fact
+        stated = [Statement.from_fact(kind, node, *place) for kind, node in targets]
         called = route_keys(route.methods, path, route.name)
         yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
 
@@ -164,30 +156,20 @@ def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocu
             *(f"- {_column(one)}" for one in table.columns.values()),
         )
         stated = [
-            Statement("changed_in", "", FILE + file.path, "stated", *_place(file, call))
+            Statement.from_fact("changed_in", FILE + file.path, file.path, call)
             for file, call in table.changes
         ]
         stated += [
-            Statement(
-                "references", "", TABLE + one.refers_to, "stated", *_place(one.file, one.fact)
-            )
+            Statement.from_fact("references", TABLE + one.refers_to, one.file.path, one.fact)
             for one in table.columns.values()
             if one.refers_to
         ]
-        stated += [
-            Statement(
-                *("maps_to", name, TABLE + table.name, "stated" if one.is_named else "convention"),
-                *_place(one.file, one.fact),
-            )
-            for one, name in zip(table.models, names, strict=True)
-            if name
-        ]
+        for one, name in zip(table.models, names, strict=True):
+            how: How = "stated" if one.is_named else "convention"
+            place = TABLE + table.name, one.file.path, one.fact
+            stated += [Statement.from_fact("maps_to", *place, source=name, how=how)] if name else []
         called = table_keys(table.name)
         yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
-
-
-def _place(file: File, fact: Fact) -> tuple[str, int, int, str]:
-    return file.path, fact.line_start, fact.line_end, fact.evidence
 
 
 def _column(one: Column) -> str:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
+    ROUTES,
     Derivation,
     DerivedDocument,
     Statement,
+    Unresolved,
     link_groups,
 )
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
 from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
 from rag_assets.systems.code_memory.django.views import Route
 from rag_assets.systems.code_memory.languages.python.program import Evidence
-from rag_assets.systems.code_memory.languages.python.program import Unresolved as Computed
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import ENDPOINT, endpoint_of, route_keys
 
@@ -30,7 +30,8 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     lines = _Lines.of(python)
     routes = routes_of(python)
     documents = (one for route in routes.routes for one in _routes(route, lines))
-    unresolved = (_describe_unresolved(one, lines) for one in routes.unresolved)
+    computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
+    unresolved = (Unresolved(at.path, lines.at(at).line_start, why, ROUTES) for why, at in computed)
     return Derivation(tuple(documents), tuple(unresolved))
 
 
@@ -61,14 +62,7 @@ class _Lines:
 
     def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
         """Return a statement that refers to the lines of its evidence."""
-        fact = self.at(held)
-        places = fact.line_start, fact.line_end
-        return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
-
-
-def _describe_unresolved(one: Computed, lines: _Lines) -> Unresolved:
-    held = one.evidence
-    return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), ROUTES)
+        return Statement.from_fact(kind, target, held.path, self.at(held), source=source)
 
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:

@@ -1,4 +1,4 @@
-"""The derived documents of a repository, for all frameworks that its files use.
+"""The derived documents and source types of a repository, for all frameworks that its files use.
 
 A file shows by *signs* which frameworks its repository uses. The signs of all files together
 determine which languages the derivation reads: files in other languages change nothing.
@@ -6,24 +6,37 @@ determine which languages the derivation reads: files in other languages change 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
-from rag_assets.systems.code_memory.derived.labels import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
+from rag_assets.systems.code_memory.django.kinds import kinds_of as django_kinds
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
-from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.routes import page_route
-from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
+from rag_assets.systems.code_memory.laravel import classes as laravel_classes
+from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, "imports"}
 """Kinds of the facts that signs_of reads."""
 _LARAVEL: Final = "interpreter of Laravel"
 _DJANGO: Final = "interpreter of Django"
 """Signs for the interpreters; all other signs are names of frameworks, which contain no blank."""
+_DJANGO_PACKAGES: Final = frozenset({"django", "rest_framework"})
+"""Packages that only Django projects import."""
+
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+"""Languages with definitions or statements that frameworks interpret."""
+READ_KINDS: Final = laravel_classes.READ_KINDS
+"""Kinds of the facts that decide source types in PHP."""
+_DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
+"""Kinds of facts that do not influence the source type of any definition."""
 
 
 def signs_of(file: FileFacts, own: str = "") -> set[str]:
@@ -31,12 +44,11 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
 
     Args:
         file: the file, with at least the facts of SIGN_KINDS.
-        own: frameworks of the tenant; see all_frameworks.
     """
     found = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
     if laravel.speaks_of_laravel(file):
         found.add(_LARAVEL)
-    if file.language == "python" and speaks_of_django(file):
+    if speaks_of_django(file):
         found.add(_DJANGO)
     for framework in _list_unmarked_frameworks(file.language, own):
         paths = (page_route(one, file.path) for one in framework.pages)
@@ -54,7 +66,6 @@ def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | Non
 
     Args:
         signs: the signs of all files of a repository.
-        own: frameworks of the tenant; see all_frameworks.
     """
     if _LARAVEL in signs:
         return None
@@ -91,10 +102,14 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
 
     Args:
         files: the files of one repository, all readable by the same callers.
-        own: frameworks of the tenant; see all_frameworks.
     """
     frameworks = all_frameworks(own)
-    found = [derive(files) for derive in _interpreters(files)]
+    found: list[Derivation] = []
+    is_php = any(one.language == "php" for one in files)
+    if is_php and any(map(laravel.speaks_of_laravel, files)):
+        found.append(laravel.derive(files))
+    if any(map(speaks_of_django, files)):
+        found.append(django.derive(files))
     found.append(by_data.derive(files, frameworks))
     documents: dict[str, DerivedDocument] = {}
     for one in found:
@@ -105,10 +120,39 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
-def _interpreters(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:
-    is_php = any(one.language == "php" for one in files)
-    if is_php and any(map(laravel.speaks_of_laravel, files)):
-        yield laravel.derive
+def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
+    """Return the facts of a file that kinds_of reads unless the repository uses Django."""
+    return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
+
+
+def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
+    """Return the facts of a file that determine source types, in a comparable form.
+
+    If two results are equal, the source types are equal too, in this file and in others.
+    """
+    if language == "php":
+        return laravel_classes.select_read_facts(facts)
+    # Django's views, models and routes depend on nearly all facts of a module.
+    return [
+        (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if language == "python" and fact.kind not in _DECIDES_NOTHING
+    ]
+
+
+def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
+    """Return the source type of each definition that has one, by path and qualified name."""
+    php = [one for one in files if one.language == "php"]
     python = [one for one in files if one.language == "python"]
+    found = dict(laravel_classes.kinds_of(php)) if php else {}
     if any(map(speaks_of_django, python)):
-        yield django.derive
+        found |= django_kinds(python)
+    return found
+
+
+def speaks_of_django(one: FileFacts) -> bool:
+    """Return whether a Python file imports from Django or Django REST framework."""
+    return one.language == "python" and any(
+        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO_PACKAGES
+        for fact in one.facts
+    )

@@ -1,20 +1,22 @@
-"""Derives the routes and tables of Laravel."""
+"""Derives the routes and tables of Laravel, with the lines that state their parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.laravel_routes import name_of, route_document, statement
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
+    ROUTES,
+    TABLES,
     Derivation,
     DerivedDocument,
     Statement,
+    Unresolved,
+    link_groups,
 )
-from rag_assets.systems.code_memory.derived.tables import TableLike, table_lines
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.middleware import resolve_middleware
 from rag_assets.systems.code_memory.laravel.models import (
@@ -23,33 +25,46 @@ from rag_assets.systems.code_memory.laravel.models import (
     may_be_model,
     resolve_models,
 )
-from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements, Receivers
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
-from rag_assets.systems.code_memory.laravel.routes.program import framework_version
-from rag_assets.systems.code_memory.laravel.routes.resolver import (
+from rag_assets.systems.code_memory.laravel.routes.machine import (
     collect_routes,
     makes_routes,
     run_providers,
 )
-from rag_assets.systems.code_memory.laravel.schema.tables import Table, Tables, resolve_tables
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
+from rag_assets.systems.code_memory.laravel.routes.program import framework_version
+from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table, resolve_tables
+from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, table_keys
+from rag_assets.systems.code_memory.symbols.names import (
+    ENDPOINT,
+    FILE,
+    MIDDLEWARE,
+    TABLE,
+    endpoint_of,
+    route_keys,
+    table_keys,
+)
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
-SIGN_KINDS: Final = frozenset(
-    {"imports", "extends", "implements", "uses_trait"}
-    | {"depends_on", "routing", "schema", "eloquent_class"}
-)
+_NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})
+SIGN_KINDS: Final = _NAMES_CLASS | {"depends_on", "routing", "schema", "eloquent_class"}
 """Kinds of the facts that speaks_of_laravel reads."""
 
-Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
-
-_NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})
 _NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
 _PACKAGES: Final = ("illuminate/", "laravel/")
-_CHANGES_WHOLE = 11
+_CHANGES_WHOLE: Final = 11
 """First version in which `change()` drops attributes that it does not repeat."""
+_ALL_METHODS: Final = 7
+_INVOKED: Final = "__invoke"
+_COMPONENT: Final = "Livewire\\Component"
+_OF_COMPONENTS: Final = ("mount", "render")
+"""Methods of a Livewire component that run when a route leads to the component."""
+_SHOWN_ATTRIBUTES: Final = (
+    *("length", "total", "places", "default", "unsigned", "autoIncrement", "comment"),
+)
+_LONGEST_ATTRIBUTE: Final = 200
 
 
 def speaks_of_laravel(one: FileFacts) -> bool:
@@ -77,54 +92,171 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
-    machine = run_providers(files)
-    routes = collect_routes(machine)
+    routes = collect_routes(run_providers(files))
     tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
-    models, guards = resolve_models(php), resolve_middleware(php, version)
-    inheritance = Inheritance(php)
-    followed = FollowedStatements(php, inheritance, Receivers(php, models, inheritance))
-    policies = RoutePolicies(php, guards, inheritance)
+    models = resolve_models(php)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
-    pivots = _pivots(models.values())
-    documents = [
-        *(route_document(one, guards, policies, inheritance, followed) for one in routes.routes),
-        *(
-            _table(one, by_table.get(name, ()), pivots.get(name, ()))
-            for name, one in tables.tables.items()
-        ),
-        *_tables_without_migration(tables, by_table),
+    pivots = _group_by_pivot(models.values())
+    about_routes = _RouteDocuments(php, models, version)
+    documents = [about_routes.document(one) for one in routes.routes]
+    for name, table in tables.tables.items():
+        documents.append(_table_document(table, by_table.get(name, ()), pivots.get(name, ())))
+    for name in sorted(by_table.keys() - tables.tables.keys()):
+        # If there are migrations, only a named table counts: a class without a table is then more
+        # likely a base class of models than a model.
+        named = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        if named:
+            documents.append(_unmigrated_table_document(name, named))
+    unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
+    unresolved += [
+        ("; ".join(one.missing), one.evidence[-1], ROUTE + name_of(one))
+        for one in routes.routes
+        if one.missing and one.evidence
     ]
-    unresolved = [
-        *(_describe_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
-        *(_describe_unresolved_route(one) for one in routes.routes if one.missing and one.evidence),
-        *(_describe_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
-        *(
-            _describe_unresolved_table(one)
-            for one in tables.tables.values()
-            if one.reasons and one.evidence
-        ),
+    unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
+    unresolved += [
+        ("; ".join(one.reasons), one.evidence[-1], TABLE + one.name)
+        for one in tables.tables.values()
+        if one.reasons and one.evidence
     ]
-    return Derivation(tuple(documents), tuple(unresolved))
-
-
-def _describe_unresolved_route(route: Route) -> Unresolved:
-    return _describe_unresolved(
-        "; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route)
+    described = (
+        Unresolved(at.path, at.fact.line_start, " ".join(reason.split()), about)
+        for reason, at, about in unresolved
     )
+    return Derivation(tuple(documents), tuple(described))
 
 
-def _describe_unresolved_table(table: Table) -> Unresolved:
-    return _describe_unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
+def _build_statement(
+    kind: str, target: str, at: Evidence, *, source: str = "", how: How = "stated"
+) -> Statement:
+    return Statement.from_fact(kind, target, at.path, at.fact, source=source, how=how)
 
 
-def _describe_unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
-    return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
+def name_of(route: Route) -> str:
+    """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
+    methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
+    shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
+    return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
 
 
-def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
+class _RouteDocuments:
+    """Builds the documents of routes: each route's action and guards, with their lines."""
+
+    def __init__(
+        self, files: Sequence[FileFacts], models: Mapping[str, Model], version: int | None
+    ) -> None:
+        self._guards = resolve_middleware(files, version)
+        self._inheritance = Inheritance(files)
+        receivers = Receivers(files, models, self._inheritance)
+        self._policies = Policies(files, self._guards, self._inheritance)
+        self._followed = FollowedStatements(files, self._inheritance, receivers, self._policies)
+
+    def document(self, route: Route) -> DerivedDocument:
+        """Return the document of a route."""
+        path, name = "/" + route.uri.lstrip("/"), name_of(route)
+        described = {
+            "methods": ", ".join(route.methods),
+            "name": route.name,
+            "action": _describe_action(route),
+            "middleware": ", ".join(route.middleware),
+            "without middleware": ", ".join(route.without_middleware),
+            "parameters": ", ".join(_describe_parameters(route)),
+            "fallback": "yes" if route.fallback else "",
+            "conditional": "yes" if route.conditional else "",
+            "incomplete": "; ".join(route.missing),
+        }
+        words = {label: " ".join(text.split()) for label, text in described.items()}
+        lines = (f"route {name}", *(f"{label}: {text}" for label, text in words.items() if text))
+        called = route_keys(route.methods, path, route.name)
+        stated = tuple(self._statements(route, path)) if route.evidence else ()
+        return DerivedDocument("route", ROUTE + name, called, lines, stated)
+
+    def _statements(self, route: Route, path: str) -> Iterator[Statement]:
+        *groups, last = route.evidence
+        yield from link_groups(_build_statement("in_group", "", group) for group in groups)
+        if route.kind == "controller" and route.action:
+            yield from self._statements_of_action(route, last)
+        for one in dict.fromkeys(route.middleware):
+            guard = one.partition(":")[0]
+            at = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
+            yield _build_statement("guarded_by", _guard_node(guard), at)
+            for name in self._guards.get(guard, ()):
+                # The route only has an alias; another file states the alias's class.
+                yield _build_statement("guarded_by", _guard_node(name), at, how="inferred")
+        for method in route.methods:
+            if method != "HEAD" and not route.fallback:
+                yield _build_statement("serves", ENDPOINT + endpoint_of(method, path), last)
+        for one in dict.fromkeys(route.middleware):
+            yield from self._statements_of_policy(route, one)
+
+    def _statements_of_action(self, route: Route, last: Evidence) -> Iterator[Statement]:
+        """Yield the method that the route runs; if it is inherited, also the controller."""
+        owner, _, method = route.action.partition("@")
+        called = [method or _INVOKED]
+        if called == [_INVOKED] and _COMPONENT in self._inheritance.ancestors(owner):
+            called += _OF_COMPONENTS
+        declared = [self._inheritance.method(owner, one) for one in called]
+        run = [one.symbol for one in declared if one is not None]
+        for target in run or [f"{owner}::{called[0]}"]:
+            yield _build_statement("routes_to", target, last)
+        is_own = any(one.startswith(f"{owner}::") for one in run)
+        if self._inheritance.is_declared(owner) and not is_own:
+            yield _build_statement("routes_to", owner, last)
+        for target in run:
+            for own in self._followed.own_methods(target):
+                path = self._inheritance.path_of(own)
+                for above, fact in self._inheritance.calls(own):
+                    yield Statement.from_fact("calls", above, path, fact, source=own)
+            for one in self._followed.relations_of_action(target):
+                infer = partial(Statement.from_fact, source=one.source, how="inferred")
+                yield infer(one.kind, one.target, one.path, one.fact)
+
+    def _statements_of_policy(self, route: Route, middleware: str) -> Iterator[Statement]:
+        """Yield the policy that a middleware checks, as class and method."""
+        check = self._policies.find_check(route, middleware)
+        if check is not None:
+            places = (e for e in reversed(route.evidence) if _names(e, middleware))
+            at = next(places, route.evidence[-1])
+            policy, method, is_mapped = check
+            how: How = "stated" if is_mapped else "convention"
+            if policy:
+                yield _build_statement("guarded_by", policy, at, how=how)
+            yield _build_statement("authorizes", method, at, how=how)
+
+
+def _describe_action(route: Route) -> str:
+    if route.kind == "controller":
+        return route.action
+    return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
+
+
+def _describe_parameters(route: Route) -> Iterator[str]:
+    for one in route.parameters:
+        more = ["optional"] if one.optional else []
+        more += [f"by {one.field}"] if one.field else []
+        more += [f"matching {one.pattern}"] if one.pattern else []
+        yield f"{one.name} ({', '.join(more)})" if more else one.name
+
+
+def _guard_node(name: str) -> str:
+    """Return the node of a middleware's class or alias; its arguments follow a colon."""
+    bare = name.partition(":")[0]
+    return bare if "\\" in bare else MIDDLEWARE + bare
+
+
+def _names(at: Evidence, guard: str) -> bool:
+    """Return whether a statement names a middleware, as a string or as a class."""
+    last = guard.rpartition("\\")[2]
+    marks = (f"'{guard}", f'"{guard}', f"{last}::")
+    return any(mark in at.fact.evidence for mark in marks)
+
+
+def _group_by_pivot(
+    models: Iterable[Model],
+) -> Mapping[str, Sequence[tuple[str, Relation]]]:
     """Return relations and their owners by the pivot table that convention gives them."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
@@ -134,77 +266,78 @@ def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relatio
                 place = one.evidence.path, one.evidence.fact.start
                 name = f"{values['class']}::{one.name}"
                 found.setdefault(one.table, {}).setdefault(place, (name, one))
-    return {table: [*held.values()] for table, held in found.items()}
+    return {table: [*relations.values()] for table, relations in found.items()}
 
 
-def _table(
-    table: Table,
-    models: Sequence[Model],
-    pivots: Sequence[tuple[str, Relation]],
+def _table_document(
+    table: Table, models: Sequence[Model], pivots: Sequence[tuple[str, Relation]]
 ) -> DerivedDocument:
-    between = [
-        statement(
-            *("relates_to", TABLE + table.name, one.evidence.path, one.evidence.fact),
-            source=name,
-            how="convention",
-        )
+    stated = [_build_statement("changed_in", FILE + at.path, at) for at in table.evidence]
+    for key in table.foreign_keys:
+        # The last statement about a foreign key counts.
+        places = [at for at in table.evidence if _states_key(at.fact, key.columns)]
+        if key.table and places:
+            stated.append(_build_statement("references", TABLE + key.table, places[-1]))
+    stated += map(_mapping_statement, models)
+    node = TABLE + table.name
+    stated += [
+        _build_statement("relates_to", node, one.evidence, source=name, how="convention")
         for name, one in pivots
     ]
-    stated = [
-        *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
-        *_foreign_keys(table),
-        *map(_mapping_statement, models),
-        *between,
-    ]
-    return _document(table.name, table_lines(table, [model.name for model in models]), stated)
+    lines = table_lines(table, [model.name for model in models])
+    return DerivedDocument("table", node, table_keys(table.name), lines, tuple(stated))
 
 
-def _tables_without_migration(
-    tables: Tables,
-    by_table: Mapping[str, Sequence[Model]],
-) -> Iterator[DerivedDocument]:
-    """Yield tables that models name although no migration creates them.
-
-    If there are migrations, only explicitly named tables count: a class without a table is then
-    more likely a base class of models than a model.
-    """
-    for name in sorted(by_table.keys() - tables.tables.keys()):
-        models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
-        if models:
-            yield _table_without_migration(name, models)
-
-
-def _table_without_migration(name: str, models: Sequence[Model]) -> DerivedDocument:
+def _unmigrated_table_document(name: str, models: Sequence[Model]) -> DerivedDocument:
+    """Return the document of a table that models name although no migration creates it."""
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    return _document(name, lines, [*map(_mapping_statement, models)])
+    stated = tuple(map(_mapping_statement, models))
+    return DerivedDocument("table", TABLE + name, table_keys(name), lines, stated)
 
 
-def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
-    return DerivedDocument("table", TABLE + name, table_keys(name), lines, tuple(stated))
-
-
-def _foreign_keys(table: TableLike) -> Iterator[Statement]:
-    """Yield the tables that a table refers to, with the last statement about each foreign key."""
-    for key in table.foreign_keys:
-        held = [e for e in table.evidence if _mentions_columns(e.fact.values, key.columns)]
-        if key.table and held:
-            yield statement("references", TABLE + key.table, held[-1].path, held[-1].fact)
-
-
-def _mentions_columns(values: Mapping[str, object], columns: Sequence[str]) -> bool:
-    commands = values.get("commands")
-    return isinstance(commands, list | tuple) and any(
+def _states_key(fact: Fact, columns: Sequence[str]) -> bool:
+    return any(
         one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
-        for one in commands
+        for one in fact.values.get("commands") or ()
     )
 
 
 def _mapping_statement(model: Model) -> Statement:
-    held = model.evidence
-    return statement(
-        "maps_to", TABLE + model.table, held.path, held.fact, source=model.name, how=model.how
+    target = TABLE + model.table
+    return _build_statement("maps_to", target, model.evidence, source=model.name, how=model.how)
+
+
+def table_lines(table: Table, models: Sequence[str]) -> tuple[str, ...]:
+    """Return the description of a table, line by line."""
+    indexes = [
+        f"- {one.kind} ({', '.join(one.columns)}) {one.name}".rstrip() for one in table.indexes
+    ]
+    keys = [
+        f"- ({', '.join(one.columns)}) to {one.table or '?'} ({', '.join(one.references)})"
+        + (f" on delete {one.on_delete}" if one.on_delete else "")
+        for one in table.foreign_keys
+    ]
+    return (
+        f"table {table.name}",
+        *([f"models: {', '.join(models)}"] if models else []),
+        "columns:",
+        *(f"- {_describe_column(one)}" for one in table.columns),
+        *(["indexes:", *indexes] if indexes else []),
+        *(["foreign keys:", *keys] if keys else []),
+        *([f"incomplete: {'; '.join(table.reasons)}"] if table.reasons else []),
     )
+
+
+def _describe_column(one: Column) -> str:
+    more = ["nullable"] if one.nullable else []
+    for name in _SHOWN_ATTRIBUTES:
+        value = one.attributes.get(name)
+        if value is True:
+            more.append(name)
+        elif value not in (None, False):
+            more.append(f"{name} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
+    return ", ".join([f"{one.name} {one.type}", *more])

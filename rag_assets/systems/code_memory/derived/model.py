@@ -1,14 +1,15 @@
-"""A derived document and its statements."""
+"""Derived documents, the statements that support them, and what could not be resolved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.names import GROUP
+from rag_assets.systems.code_memory.symbols.names import GROUP, TABLE
 
 DerivedType: TypeAlias = Literal["route", "table", "scip"]
 """Types of derived documents; scip: the references of one file, from a SCIP index."""
@@ -19,17 +20,19 @@ MEDIA_TYPE: Final = "text/x-derived"
 ROUTE: Final = "route:"
 """Prefix of a route's node: `route:GET /invoices/{invoice}`."""
 
+ROUTES: Final = "routes"
+TABLES: Final = "tables"
+INDEXES: Final = "scip"
+"""What the figures of a SCIP index are about; they are stored with unresolved statements."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement about a node, supported by lines of a repository file.
 
     Attributes:
-        kind: the kind of the relation.
         source: the node that the statement is about; "" for the derived document's own node.
-        target: the node that the statement names.
         how: see relations.relations.How.
-        path: POSIX path of the file within the repository.
         line_start, line_end: first and last line in the file, counted from 1.
         evidence: the text of these lines on one line, with credentials masked.
     """
@@ -43,17 +46,22 @@ class Statement:
     line_end: int
     evidence: str
 
+    @classmethod
+    def from_fact(
+        cls, kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
+    ) -> Statement:
+        """Return the statement that a fact of the file at this path supports."""
+        lines = fact.line_start, fact.line_end
+        return cls(kind, source, target, how, path, *lines, fact.evidence)
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedDocument:
     """A route or a table, or the references of a file.
 
     Attributes:
-        source_type: its type.
-        name: the name of its node.
-        called: keys by which it is found; see rag_assets.systems.code_memory.symbols.names.
+        called: keys by which it is found; see symbols.names.
         lines: its description; the first line is its heading.
-        statements: the statements that support it.
     """
 
     source_type: DerivedType
@@ -61,6 +69,38 @@ class DerivedDocument:
     called: tuple[str, ...]
     lines: tuple[str, ...]
     statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A statement that can only be resolved by running the code.
+
+    Attributes:
+        about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
+            node; "" if that is unknown; INDEXES for figures of an index.
+    """
+
+    path: str
+    line: int
+    reason: str
+    about: str = ""
+
+    @property
+    def told(self) -> str:
+        """Return place and reason as a text for people."""
+        if self.about == INDEXES:
+            return f"{self.path}: {self.reason}"
+        return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
+
+    @property
+    def stored(self) -> list[Any]:
+        """Return the statement in the form in which the catalog stores it."""
+        return [self.path, self.line, self.reason, self.about]
+
+    @classmethod
+    def read(cls, stored: Any) -> Unresolved:
+        """Return a statement from its stored form; old entries are only a text for people."""
+        return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +131,26 @@ def link_groups(places: Iterable[Statement]) -> Iterator[Statement]:
         if outer:
             yield replace(place, kind="in_group", source=name, target=outer)
         outer = name
+
+
+def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
+    """Return the first statements about routes and tables; the last states how many are omitted.
+
+    Statements that may affect any document come before those about one route or table.
+
+    Args:
+        most: maximum number about routes, and maximum number about tables.
+    """
+    kept = []
+    for about in (TABLES, ROUTES):
+        own = [one for one in found if _is_about_tables(one) == (about == TABLES)]
+        own.sort(key=lambda one: one.about != about)
+        kept += own[:most]
+        if more := own[most:]:
+            last, said = kept.pop(), f"and {counted(len(more), 'statement')} after it"
+            kept.append(Unresolved(last.path, last.line, f"{last.reason}, {said}", about))
+    return kept
+
+
+def _is_about_tables(one: Unresolved) -> bool:
+    return one.about == TABLES or one.about.startswith(TABLE)

@@ -14,17 +14,21 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    DerivedDocument,
+    Statement,
+    Unresolved,
+)
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     Repository,
-    argument,
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singular
+from rag_assets.systems.code_memory.frameworks.statements import argument
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import FILE, path_template
 from rag_assets.systems.code_memory.symbols.naming import defined_name
@@ -58,13 +62,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
-    """Add the requests in tests to routes; return the documents, and a note for each list cut off.
-
-    Args:
-        documents: the documents of one repository, by name.
-        files: the files of the repository.
-        frameworks: the frameworks with rules for requests in tests.
-    """
+    """Add the requests in tests to routes; return the documents, and a note for each cut list."""
     rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}
@@ -176,7 +174,8 @@ def _words_of(path: str) -> list[str]:
 
 def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
-    outer = {(on[1], on[2]): call for call in file.calls if (on := _receiver(call))[0] == "c"}
+    receivers = ((call.values.get("on", ["?"]), call) for call in file.calls)
+    outer = {(on[1], on[2]): call for on, call in receivers if on[0] == "c"}
     count = 0
     for call in file.calls:
         for rule in rules:
@@ -259,11 +258,6 @@ def _walk_call_chain(
             before = file.call_of(before.values.get("on"))
 
 
-def _receiver(call: Fact) -> Sequence[Any]:
-    on: Sequence[Any] = call.values.get("on", ["?"])
-    return on
-
-
 def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
@@ -288,6 +282,4 @@ def _statement(file: File, request: _Request, route: str) -> Statement:
     """Return the statement that the enclosing definition, else the file, requests a route."""
     around = file.around(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
-    fact = request.fact
-    lines = fact.line_start, fact.line_end
-    return Statement(REQUESTS, source, route, "stated", file.path, *lines, fact.evidence)
+    return Statement.from_fact(REQUESTS, route, file.path, request.fact, source=source)

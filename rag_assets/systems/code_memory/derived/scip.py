@@ -50,9 +50,6 @@ class SourceFile(NamedTuple):
     """A present file of the repository.
 
     Attributes:
-        uri: the URI of its document.
-        facts: the facts that its text states.
-        text: its text.
         is_masked: whether a credential in the text is masked, without changing its length.
     """
 
@@ -92,7 +89,6 @@ class ScipIndex:
     Attributes:
         path: the path under which its source lists it.
         root: the last folders of the root of its project.
-        symbols: the symbols that it defines.
         files: the files that it describes, by path within its project.
     """
 
@@ -139,9 +135,6 @@ class ScipIndex:
 
         The folder of the project is that of the index, the repository's root, or a folder with the
         name of the project's root: the one below which most files exist.
-
-        Args:
-            paths: the paths of the present files.
         """
         parts = self.root.split("/")
         ends = ("/".join(parts[at:]) for at in range(len(parts)))
@@ -166,9 +159,7 @@ class _Place(NamedTuple):
     """An occurrence in the present text of a file.
 
     Attributes:
-        line: the line from 0.
         start, end: character offsets in the text.
-        written: the characters there.
     """
 
     line: int
@@ -214,8 +205,6 @@ def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_P
     """Return the occurrences in a present file; None if the file is certain to have changed.
 
     Args:
-        indexed: the file as the index describes it.
-        source: the present file.
         encoding: the position encoding, if the index states none.
     """
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
@@ -315,12 +304,7 @@ class ScipReferences(NamedTuple):
 def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
-    """Return the references of indexes that agree with the present files.
-
-    Args:
-        indexes: the indexes of one repository.
-        sources: its present files, by path.
-    """
+    """Return the references of indexes that agree with the present files."""
     stated: dict[str, dict[Statement, None]] = defaultdict(dict)
     reports = []
     declared = _Declared(sources)

@@ -27,9 +27,6 @@ from rag_assets.systems.code_memory.symbols.source_types import SourceType
 def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
     """Return the source type of each definition that has one.
 
-    Args:
-        files: the files of one Django repository.
-
     Returns:
         types by path and qualified name within the file; methods have the type of their class.
     """

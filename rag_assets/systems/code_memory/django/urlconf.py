@@ -75,7 +75,6 @@ def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
     """Return the routes of a repository, in the resolver's order.
 
     Args:
-        files: the files of the repository.
         root: module of the outermost URL configuration; by default the modules that settings name,
             or else the modules that no other module includes.
     """
@@ -126,8 +125,6 @@ class _UrlReader:
     """Reads the lists of patterns of URL configurations one after another.
 
     Attributes:
-        routes: routes found so far.
-        unresolved: statements that may add further routes.
         entered: names of the modules whose lists were read.
     """
 

@@ -100,7 +100,6 @@ class ViewReader:
 
         Args:
             value: the expression: a function, `X.as_view()`, or one of these within decorators.
-            module: the module that contains it.
         """
         for _ in range(_DEEPEST):
             written = written_name(value)
@@ -189,11 +188,7 @@ class _ExtraAction:
 
 
 class Viewset:
-    """A viewset.
-
-    Attributes:
-        name: absolute name of its class.
-    """
+    """A viewset."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program = program
@@ -278,7 +273,6 @@ class _Registration:
     """A viewset registered with a router.
 
     Attributes:
-        module: the module that contains the call.
         call: the call of `register`.
         under: the compound statement around it; "" if there is none.
         parents: the registrations that returned the object it is registered with, nearest first.

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
     CALL,
     CLASS,
+    FOUND,
     FUNCTION,
     Value,
 )
@@ -103,11 +103,7 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if there is none.
-
-        Args:
-            call: a call in the chain.
-        """
+        """Return the variable that receives the result of a chain of calls; "" if there is none."""
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
@@ -232,7 +228,6 @@ class Repository:
         The variable "*" stands for any variable.
 
         Args:
-            file: the file that uses the name.
             name: the whole name, including the object of an attribute: `orders.bp`.
         """
         found: dict[tuple[str, str], tuple[File, str]] = {}
@@ -292,7 +287,6 @@ class Repository:
         """Return the files that an import names, usually a single file.
 
         Args:
-            file: the importing file.
             import_path: the module's path as written; in Python with the leading dots.
         """
         folder = posixpath.dirname(file.path)
@@ -335,25 +329,6 @@ class Repository:
 def last_part(name: str) -> str:
     """Return the last part of a name: `bp` for `orders.bp`."""
     return name.rpartition(".")[2].rpartition("::")[2]
-
-
-def argument(fact: Fact, place: str) -> Value | None:
-    """Return the first argument that exists among those that a rule names: `path|value|0`."""
-    given, named = fact.values["arguments"], fact.values.get("named", {})
-    for one in place.split("|"):
-        if one.lstrip("-").isdigit():
-            at = int(one)
-            if -len(given) <= at < len(given):
-                return list(given[at])
-        elif one in {"key", "value_of_key"}:
-            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
-            if pair is not None and pair[0] != "to":
-                return ["s", pair[0]] if one == "key" else list(pair[1])
-        elif one in named:
-            return list(named[one])
-        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
-            return list(held)
-    return None
 
 
 def named_text(fact: Fact, name: str) -> str | None:

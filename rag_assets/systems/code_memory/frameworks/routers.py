@@ -13,13 +13,13 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     Repository,
-    argument,
     join_all,
     join_paths,
     last_part,
     named_text,
     strings_of,
 )
+from rag_assets.systems.code_memory.frameworks.statements import argument
 
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
@@ -273,11 +273,7 @@ class RouterPaths:
         return None
 
     def _paths_of_passed_routers(self, function: str, index: int, depth: int) -> list[str | None]:
-        """Return the paths of the routers that calls pass to a function.
-
-        Args:
-            index: the position of the parameter.
-        """
+        """Return the paths of the routers that calls pass to a function."""
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):

@@ -6,23 +6,28 @@ A route with a path that is computed at run time is reported as unresolved and l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, Pages, Routes
+from rag_assets.systems.code_memory.frameworks.definitions import (
+    Framework,
+    Pages,
+    Resources,
+    Routes,
+)
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     Repository,
-    argument,
     join_paths,
     named_text,
+    named_words,
     strings_of,
 )
-from rag_assets.systems.code_memory.frameworks.resources import ResourceRoutes
-from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths
+from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
+from rag_assets.systems.code_memory.frameworks.statements import argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
@@ -66,7 +71,8 @@ class RouteReader:
     def __post_init__(self) -> None:
         self._repository = Repository(self.files)
         self._paths = RouterPaths(self.framework, self._repository)
-        self._resources = ResourceRoutes(self.framework, self._paths)
+        held = self.framework.resources
+        self._resources = None if held is None else _ResourceRoutes(held, self._paths)
 
     def routes(self) -> Iterator[Route]:
         """Yield the routes of all files."""
@@ -77,7 +83,7 @@ class RouteReader:
                 if routes.annotations:
                     yield from self._routes_of_annotations(file, routes)
             if self.framework.resources is not None:
-                yield from self._routes_of_resources(file)
+                yield from self._routes_of_resources(file, self.framework.resources)
             for pages in self.framework.pages:
                 yield from self._routes_of_pages(file, pages)
 
@@ -166,8 +172,9 @@ class RouteReader:
         value = argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
-            path = argument(fact, routes.path)
-            return self._resources.action_in_block(file, fact, str(path[-1]) if path else "")
+            path, resources = argument(fact, routes.path), self._resources
+            stated = str(path[-1]) if path else ""
+            return "" if resources is None else resources.action_in_block(file, fact, stated)
         if value is not None and value[0] == "l" and value[1]:
             value = value[1][-1]
         if value is None or value[0] not in {"n", "s", "c"}:
@@ -179,7 +186,7 @@ class RouteReader:
             return "::".join([*parts, *strings_of(action)])
         if handlers == "rails" and "#" in name:
             owner, _, action_name = name.partition("#")
-            return f"{self._resources.controller(file, fact, owner)}::{action_name}"
+            return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
 
     def _chained_methods(
@@ -277,19 +284,18 @@ class RouteReader:
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _routes_of_resources(self, file: File) -> Iterator[Route]:
+    def _routes_of_resources(self, file: File, resources: Resources) -> Iterator[Route]:
         within = [one.within for one in self.framework.routes if one.within]
-        resources = self.framework.resources
         for fact in file.calls:
-            if resources is None or fact.values["name"] not in resources.calls:
+            if fact.values["name"] not in resources.calls or self._resources is None:
                 continue
             if within and not any(self._is_within(file, fact, names) for names in within):
                 continue
-            for one in self._resources.routes(file, fact):
-                if one.path is None:
+            for methods, path, handler in self._resources.routes(file, fact):
+                if path is None:
                     self._report_computed_path(file, fact)
                 else:
-                    yield self._build_route(one.methods, one.path, one.handler, (file, fact, -1))
+                    yield self._build_route(methods, path, handler, (file, fact, -1))
 
     def _routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
         """Yield the routes of a file whose own path states the route."""
@@ -311,11 +317,72 @@ class RouteReader:
 
 
 def page_route(pages: Pages, path: str) -> str | None:
-    """Return the route that a file's path states; None if it states none.
-
-    Args:
-        pages: the rule.
-        path: POSIX path of the file within the repository.
-    """
+    """Return the route that a file's path states; None if it states none."""
     found = re.search(pages.path, path[-_LONGEST_PATH:])
     return None if found is None else f"/{found['route'] or ''}"
+
+
+class _ResourceRoutes:
+    """Finds the conventional routes of resources: `resources :articles, only: [:index]`."""
+
+    def __init__(self, resources: Resources, paths: RouterPaths) -> None:
+        self._resources = resources
+        self._paths = paths
+
+    def routes(self, file: File, fact: Fact) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
+        """Yield methods, path and handler of the routes of a call that defines resources.
+
+        The path is None if it is computed at run time.
+        """
+        resources = self._resources
+        kind = resources.calls[fact.values["name"]]
+        names = [*strings_of(fact.values["arguments"])]
+        prefix = self._paths.paths_of_blocks(file, fact)
+        if not names or prefix is None:
+            yield (), None, ""
+            return
+        actions = self._selected_actions(fact, resources, resources.actions[kind])
+        own = named_text(fact, "path")
+        key = named_text(fact, "param") or "id"
+        for name in names:
+            base = join_paths(prefix, own if own is not None else name)
+            owner = self._controller_name(file, fact, name, kind)
+            for action, stated in actions.items():
+                method, _, rest = stated.partition(" ")
+                path = join_paths(base, rest.replace("{id}", f"{{{key}}}"))
+                yield tuple(method.split("|")), path, f"{owner}::{action}"
+
+    def action_in_block(self, file: File, fact: Fact, path: str) -> str:
+        """Return the action of a route in a resource's block, judging by the route's path."""
+        for one in reversed(file.around(file.calls, fact.start)):
+            kind = self._resources.calls.get(one.values["name"])
+            value = argument(one, "0")
+            if kind is not None and value is not None and value[0] == "s":
+                return f"{self._controller_name(file, one, str(value[1]), kind)}::{path}"
+        return ""
+
+    def _selected_actions(
+        self, fact: Fact, resources: Resources, known: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        chosen = named_words(fact, resources.only)
+        dropped = named_words(fact, resources.but) or []
+        return {
+            action: stated
+            for action, stated in known.items()
+            if (chosen is None or action in chosen) and action not in dropped
+        }
+
+    def _controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
+        alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
+        if alias is not None:
+            return "::".join([*self._paths.modules_around(file, fact), str(alias)])
+        named = named_text(fact, "controller")
+        plural = name if kind == "many" or name.endswith("s") else f"{name}s"
+        return _find_controller(self._paths, file, fact, named or last_word(plural))
+
+
+def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
+    """Return the controller that a short name stands for: `admin/orders` in a namespace."""
+    spaces = [*paths.modules_around(file, fact), *name.split("/")]
+    words = ([part[:1].upper() + part[1:] for part in one.split("_")] for one in spaces)
+    return "::".join(filter(None, map("".join, words))) + "Controller"

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -30,6 +31,8 @@ ANNOTATION: Final = "framework_annotation"
 CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
+FOUND: Final = "frameworks"
+"""Kind of the fact that lists the frameworks whose markers a file contains."""
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
 """Kinds of the facts that represent statements."""
 
@@ -65,44 +68,22 @@ _DEEPEST: Final = 4
 _DEEPEST_NODE: Final = 400
 """Maximum depth of a tree; deeper nodes are skipped. Each call in a chain adds two levels."""
 _UNKNOWN: Final[Value] = ["?"]
-_TYPES: Final = {
-    name: frozenset(types)
-    for name, types in tomllib.loads(
-        files(__package__).joinpath("node_types.toml").read_text("utf-8")
-    ).items()
-}
-_CALLS: Final = _TYPES["calls"]
-_MEMBERS: Final = _TYPES["members"]
-_NAMES: Final = _TYPES["names"]
-_STRINGS: Final = _TYPES["strings"]
-_LISTS: Final = _TYPES["lists"]
-_MAPS: Final = _TYPES["maps"]
-_FUNCTIONS: Final = _TYPES["functions"]
-_PAIRS: Final = _TYPES["pairs"]
-_CLASSES: Final = _TYPES["classes"]
-_DEFINED: Final = _TYPES["defined"]
-_ANNOTATIONS: Final = _TYPES["annotations"]
-_ASSIGNING: Final = _TYPES["assigning"]
-_SUMS: Final = frozenset({"binary_expression", "binary_operator", "binary"})
-_PLAIN: Final = frozenset(
-    {"parenthesized_expression", "reference_expression", "await_expression", "argument", "await"}
-    | {"unary_expression", "as_expression", "array_creation_expression", "prefix_expression"}
+_NODES: Final = SimpleNamespace(
+    **{
+        name: frozenset(types)
+        for name, types in tomllib.loads(
+            files(__package__).joinpath("node_types.toml").read_text("utf-8")
+        ).items()
+    }
 )
-_BASES: Final = frozenset(
-    {"superclass", "class_heritage", "base_list", "interfaces", "super_interfaces"}
-    | {"inheritance_specifier", "argument_list", "extends_type_clause"}
+"""Types of nodes in all grammars, by what the nodes are."""
+_BEFORE_DEFINITIONS: Final = _NODES.before_definitions | _NODES.around_annotations
+_HOLDING: Final = (
+    _NODES.around_annotations | _NODES.classes | _NODES.defined | {"decorated_definition"}
 )
-_SPLICED: Final = frozenset({"interpolation", "template_substitution", "interpolated_expression"})
-_SPLICED_FORMATS: Final = frozenset({"format_specifier", "type_conversion"})
-_GENERIC: Final = frozenset({"generic_type", "generic_name", "generic_function"})
-_ARGUMENTS: Final = frozenset({"argument", "value_argument", "attribute_argument"})
-_AROUND_ANNOTATIONS: Final = frozenset({"modifiers", "attribute_list"})
-_BEFORE_DEFINITIONS: Final = frozenset(
-    {"decorator", "attribute_item", "comment", "line_comment", *_AROUND_ANNOTATIONS}
+_STATING: Final = (
+    _NODES.calls | _NODES.classes | _NODES.defined | _NODES.annotations | _NODES.assigning
 )
-"""Types of nodes that may precede a definition: its annotations, and comments."""
-_HOLDING: Final = _AROUND_ANNOTATIONS | _CLASSES | _DEFINED | {"decorated_definition"}
-_STATING: Final = _CALLS | _CLASSES | _DEFINED | _ANNOTATIONS | _ASSIGNING
 _MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
 _OPENING: Final = re.compile(r"^[@$a-zA-Z]{0,3}(?:'''|\"\"\"|[`'\"])")
 _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
@@ -148,9 +129,9 @@ def _visit_children(
     own: Node | None = None
     if kind == "decorated_definition":
         own = node.child_by_field_name("definition") or node
-    elif kind in _AROUND_ANNOTATIONS:
+    elif kind in _NODES.around_annotations:
         own = annotated or node
-    elif kind in _CLASSES or kind in _DEFINED:
+    elif kind in _NODES.classes or kind in _NODES.defined:
         own = node
     following: Node | None = None
     for child in reversed(children):
@@ -175,22 +156,19 @@ class _Reader:
             parent: the type of the parent node.
         """
         kind = node.type
-        if kind in _CALLS:
+        if kind in _NODES.calls:
             if values := self._read_call(node):
                 yield self._build_fact(CALL, node, values)
-        elif kind in _ANNOTATIONS and (kind != "attribute" or parent == "attribute_list"):
+        elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
             yield from self._read_annotation(node, annotated)
-        elif kind in _CLASSES and (name := self._class_name(node)) is not None:
-            values = {"name": self._text_without_space(name), "bases": self._base_names(node)}
+        elif kind in _NODES.classes and (name := self._class_name(node)) is not None:
+            values = {"name": self._word(name), "bases": self._base_names(node)}
             yield self._build_fact(CLASS, node, values)
-        elif kind in _DEFINED and (name := node.child_by_field_name("name")) is not None:
-            values = {
-                "name": self._text_without_space(name),
-                "parameters": self._read_parameters(node),
-            }
+        elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
+            values = {"name": self._word(name), "parameters": self._read_parameters(node)}
             if "function" in kind or "method" in kind:
                 yield self._build_fact(FUNCTION, node, values)
-        if kind in _ASSIGNING:
+        if kind in _NODES.assigning:
             yield from self._read_assignment(node)
 
     def _class_name(self, node: Node) -> Node | None:
@@ -200,7 +178,7 @@ class _Reader:
     def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
-    def _text_without_space(self, node: Node | None) -> str:
+    def _word(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for no node or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
@@ -233,21 +211,18 @@ class _Reader:
         on: Node | None = None
         if callee is None and name_node is not None:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
-            name = self._text_without_space(name_node)
+            name = self._word(name_node)
         else:
             callee = callee or (node.named_children[0] if node.named_children else None)
             if callee is None:
                 return "", None
             parts = callee.named_children
-            if callee.type in _MEMBERS and parts:
-                name, on = (
-                    self._text_without_space(parts[-1]),
-                    (parts[0] if len(parts) > 1 else None),
-                )
-            elif callee.type in _GENERIC and parts:
-                name = self._text_without_space(parts[0])
+            if callee.type in _NODES.members and parts:
+                name, on = self._word(parts[-1]), (parts[0] if len(parts) > 1 else None)
+            elif callee.type in _NODES.generic and parts:
+                name = self._word(parts[0])
             else:
-                name = self._text_without_space(callee)
+                name = self._word(callee)
         return name.lstrip(".").partition("<")[0], on
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
@@ -268,14 +243,14 @@ class _Reader:
         named: dict[str, Value] = {}
         for one in parts[:_MOST_VALUES]:
             label = one.child_by_field_name("name")
-            if one.type in _PAIRS:
+            if one.type in _NODES.pairs:
                 self._add_pairs(one, named, 0)
-            elif one.type in _ARGUMENTS and one.named_children:
+            elif one.type in _NODES.arguments and one.named_children:
                 equals = next((c for c in one.children if c.type == "name_equals"), None)
                 label = label or (equals.named_children[0] if equals is not None else None)
                 value = self.value(one.named_children[-1])
                 if label is not None:
-                    named[self._text_without_space(label)] = value
+                    named[self._word(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in one.type:
@@ -307,59 +282,56 @@ class _Reader:
         kind = node.type
         if depth > _DEEPEST:
             return _UNKNOWN
+        if kind in _NODES.names and kind not in _NODES.strings:
+            return ["n", self._word(node)]
         for types, read in (
-            (_STRINGS, self._read_string),
-            (_NAMES, self._read_name),
-            (_MEMBERS, self._read_member),
-            (_CALLS, self._read_call_value),
-            (_LISTS, self._read_list),
-            (_MAPS, self._read_map),
-            (_SUMS, self._read_sum),
-            (_PLAIN, self._read_wrapped),
+            (_NODES.strings, self._read_string),
+            (_NODES.members, self._read_member),
+            (_NODES.calls, self._read_call_value),
+            (_NODES.lists, self._read_list),
+            (_NODES.maps, self._read_map),
+            (_NODES.sums, self._read_sum),
         ):
             if kind in types:
                 return read(node, depth)
-        return ["f"] if kind in _FUNCTIONS else _UNKNOWN
-
-    def _read_name(self, node: Node, _: int) -> Value:
-        return ["n", self._text_without_space(node)]
+        if kind in _NODES.plain:
+            return (
+                self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
+            )
+        return ["f"] if kind in _NODES.functions else _UNKNOWN
 
     def _read_member(self, node: Node, _: int) -> Value:
-        has_call = any(one.type in _CALLS for one in node.named_children)
-        text = "" if has_call else self._text_without_space(node)
+        has_call = any(one.type in _NODES.calls for one in node.named_children)
+        text = "" if has_call else self._word(node)
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
-            return ["n", self._text_without_space(node)]
+            return ["n", self._word(node)]
         name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_list(self, node: Node, depth: int) -> Value:
         parts = [one for one in node.named_children if "comment" not in one.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
-            return ["l", [["s", self._text_without_space(one)] for one in parts]]
+            return ["l", [["s", self._word(one)] for one in parts]]
         return ["l", [self.value(one, depth + 1) for one in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         held: dict[str, Value] = {}
         for one in node.named_children[:_MOST_VALUES]:
             if one.type == "shorthand_property_identifier":
-                held[self._text_without_space(one)] = ["n", self._text_without_space(one)]
-            elif one.type in _PAIRS:
+                held[self._word(one)] = ["n", self._word(one)]
+            elif one.type in _NODES.pairs:
                 self._add_pairs(one, held, depth + 1)
             elif one.type == "method_definition":
-                held[self._text_without_space(one.child_by_field_name("name"))] = ["f"]
+                held[self._word(one.child_by_field_name("name"))] = ["f"]
         return ["d", held]
-
-    def _read_wrapped(self, node: Node, depth: int) -> Value:
-        """Return the value inside a node that only wraps another node."""
-        return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
         if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return _UNKNOWN
-        spliced = [child for child in node.named_children if child.type in _SPLICED]
+        spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
         text = self.tree.of(node).strip()
@@ -374,21 +346,15 @@ class _Reader:
         at, end = self.tree.start(node), self.tree.end(node)
         for one in spliced[:_MOST_VALUES]:
             start = self.tree.start(one)
-            parts.append(
-                [
-                    "s",
-                    _OPENING.sub("", self.tree.text[at:start])
-                    if not parts
-                    else self.tree.text[at:start],
-                ]
-            )
+            text = self.tree.text[at:start]
+            parts.append(["s", text if parts else _OPENING.sub("", text)])
             parts.append(self._read_interpolated_value(one, depth))
             at = self.tree.end(one)
         parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
-        inner = [one for one in node.named_children if one.type not in _SPLICED_FORMATS]
+        inner = [one for one in node.named_children if one.type not in _NODES.spliced_formats]
         return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
@@ -408,28 +374,24 @@ class _Reader:
             if inner.type != "attribute":
                 return
             values["arguments"], values["named"] = self._read_attribute_tokens(inner)
-            name = self._text_without_space(inner.named_children[0]) if inner.named_children else ""
+            name = self._word(inner.named_children[0]) if inner.named_children else ""
         elif node.type == "decorator":
             inner = node.named_children[0] if node.named_children else node
-            held = self._read_call(inner) if inner.type in _CALLS else None
-            name = held["name"] if held is not None else self._text_without_space(inner)
+            held = self._read_call(inner) if inner.type in _NODES.calls else None
+            name = held["name"] if held is not None else self._word(inner)
             values |= held or {}
         elif node.type == "model_multi_attribute":
-            name = (
-                self._text_without_space(node.named_children[0]).strip("@")
-                if node.named_children
-                else ""
-            )
+            name = self._word(next(iter(node.named_children), None)).strip("@")
             values["arguments"] = [self.value(one) for one in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._text_without_space(node.child_by_field_name("name"))
+            name = self._word(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
         if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._text_without_space(annotated.child_by_field_name("name")),
+            "of": self._word(annotated.child_by_field_name("name")),
         }
         yield self._build_fact(ANNOTATION, node, values)
 
@@ -442,10 +404,10 @@ class _Reader:
         named: dict[str, Value] = {}
         name = ""
         for at, one in enumerate(tokens[:_MOST_VALUES]):
-            if one.type not in _STRINGS and one.type not in {"identifier", "crate"}:
+            if one.type not in _NODES.strings and one.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
-                name = self._text_without_space(tokens[at - 2])
+                name = self._word(tokens[at - 2])
                 named[name] = self.value(one)
             elif at > 1 and tokens[at - 1].type == "::" and named:
                 named[name] = self.value(one)
@@ -455,7 +417,7 @@ class _Reader:
 
     def _base_names(self, node: Node) -> list[str]:
         """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
-        held = [c for c in node.named_children if c.type in _BASES]
+        held = [c for c in node.named_children if c.type in _NODES.bases]
         told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
         if node.type == "type_spec":
             told = self._embedded_name(node)
@@ -470,11 +432,7 @@ class _Reader:
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
-        names = [
-            self._text_without_space(one)
-            for one in parts
-            if one.child_by_field_name("name") is None
-        ]
+        names = [self._word(one) for one in parts if one.child_by_field_name("name") is None]
         tags = "gorm-tag" if any("gorm:" in self.tree.of(one)[:400] for one in parts) else ""
         return ",".join([*names, tags])
 
@@ -485,21 +443,13 @@ class _Reader:
         for one in nodes[:_MOST_VALUES]:
             if one.type in {"parameter_declaration", "parameter", "required_parameter"}:
                 name = one.child_by_field_name("name") or one.child_by_field_name("pattern")
-                found.append(
-                    [
-                        self._text_without_space(name),
-                        self._text_without_space(one.child_by_field_name("type")),
-                    ]
-                )
-                if not found[-1][1] and one.named_children:
-                    found[-1][1] = self._text_without_space(one.named_children[-1])
+                kind = self._word(one.child_by_field_name("type"))
+                if not kind and one.named_children:
+                    kind = self._word(one.named_children[-1])
+                found.append([self._word(name), kind])
             elif one.type in {"identifier", "typed_parameter"}:
-                found.append(
-                    [
-                        self._text_without_space(one).partition(":")[0],
-                        self._text_without_space(one).partition(":")[2],
-                    ]
-                )
+                name_text, _, kind = self._word(one).partition(":")
+                found.append([name_text, kind])
         return found
 
     def _read_assignment(self, node: Node) -> Iterator[Fact]:
@@ -512,18 +462,33 @@ class _Reader:
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         if node.type == "var_spec" and right is None and left is not None:
-            value = ["t", self._text_without_space(node.child_by_field_name("type"))]
-            yield self._build_fact(
-                ASSIGNED, node, {"name": self._text_without_space(left), "value": value}
-            )
+            value = ["t", self._word(node.child_by_field_name("type"))]
+            yield self._build_fact(ASSIGNED, node, {"name": self._word(left), "value": value})
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.value(right)
-        name = self._text_without_space(
-            left.named_children[0] if left.type == "expression_list" else left
-        )
+        name = self._word(left.named_children[0] if left.type == "expression_list" else left)
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
+
+
+def argument(fact: Fact, place: str) -> Value | None:
+    """Return the first argument that exists among those that a rule names: `path|value|0`."""
+    given, named = fact.values["arguments"], fact.values.get("named", {})
+    for one in place.split("|"):
+        if one.lstrip("-").isdigit():
+            at = int(one)
+            if -len(given) <= at < len(given):
+                return list(given[at])
+        elif one in {"key", "value_of_key"}:
+            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
+            if pair is not None and pair[0] != "to":
+                return ["s", pair[0]] if one == "key" else list(pair[1])
+        elif one in named:
+            return list(named[one])
+        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
+            return list(held)
+    return None

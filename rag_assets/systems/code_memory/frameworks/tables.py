@@ -24,10 +24,9 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
     Repository,
-    argument,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.statements import Value
+from rag_assets.systems.code_memory.frameworks.statements import Value, argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40
@@ -58,7 +57,6 @@ class Column:
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
         refers_to: the table that it refers to; "" if it refers to none.
-        file, fact: its evidence.
         is_key: whether the source states that it is the primary key.
     """
 

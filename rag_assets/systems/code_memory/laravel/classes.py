@@ -14,11 +14,7 @@ _ABOVE = {"uses_trait": 0, "extends": 1}
 
 
 class Inheritance:
-    """The classes of a repository, and the classes and traits from which each inherits methods.
-
-    Args:
-        files: the files of the repository.
-    """
+    """The classes of a repository, and the classes and traits from which each inherits methods."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._declared: dict[str, Fact] = {}
@@ -31,7 +27,9 @@ class Inheritance:
                 if fact.kind == "declares":
                     self._declared.setdefault(fact.symbol, fact)
                     self._paths.setdefault(fact.symbol, one.path)
-                    self._spelled.setdefault(_method_key(fact.symbol), fact.symbol)
+                    owner, separator, method = fact.symbol.rpartition("::")
+                    key = f"{owner}::{method.lower()}" if separator else fact.symbol
+                    self._spelled.setdefault(key, fact.symbol)
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
                     self._calls.setdefault(fact.symbol, []).append(fact)
                 elif fact.kind in _ABOVE:
@@ -79,22 +77,14 @@ class Inheritance:
             todo += reversed(new)
 
     def method(self, owner: str, name: str) -> Fact | None:
-        """Return the declaration of a class's method; None if no class in the repository has it.
+        """Return the declaration of a class's method; None if no class in the repository has it."""
+        found = (self.own_method(one, name) for one in self.ancestors(owner))
+        return next((fact for fact in found if fact is not None), None)
 
-        Args:
-            owner: qualified name of the class.
-            name: the name of the method; case is ignored.
-        """
-        for one in self.ancestors(owner):
-            spelled = self._spelled.get(f"{one}::{name.lower()}")
-            if spelled is not None:
-                return self._declared[spelled]
-        return None
-
-
-def _method_key(symbol: str) -> str:
-    owner, separator, method = symbol.rpartition("::")
-    return f"{owner}::{method.lower()}" if separator else symbol
+    def own_method(self, owner: str, name: str) -> Fact | None:
+        """Return the declaration of a method in a class itself; case is ignored."""
+        spelled = self._spelled.get(f"{owner}::{name.lower()}")
+        return None if spelled is None else self._declared[spelled]
 
 
 _ILLUMINATE = "Illuminate\\"
@@ -161,38 +151,8 @@ class _Class:
     path: str
     symbol: str
     role: str
-    parents: list[str] = field(default_factory=list)
-    interfaces: list[str] = field(default_factory=list)
+    above: list[str] = field(default_factory=list)
     handles: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Uses of classes in other files.
-
-    Attributes:
-        types: source types that follow directly from the use, by class.
-        dispatched: jobs and events that are dispatched.
-        bound: classes that are bound as services.
-    """
-
-    types: Mapping[str, SourceType]
-    dispatched: frozenset[str]
-    bound: frozenset[str]
-
-    @classmethod
-    def of(cls, files: Sequence[FileFacts]) -> _Uses:
-        facts = [f for one in files for f in one.facts if f.kind in _DECIDING]
-        types: dict[str, SourceType] = {}
-        for kind, value, source_type in _BY_USE:
-            for fact in facts:
-                if fact.kind == kind and fact.values.get(value):
-                    types.setdefault(str(fact.values[value]), source_type)
-        return cls(
-            types,
-            frozenset(str(fact.values["name"]) for fact in facts if fact.kind == "dispatches"),
-            frozenset(name for fact in facts for name in _bound_classes(fact)),
-        )
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
@@ -219,34 +179,41 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     Ancestors decide first, then use, then the path. A class that extends any other framework class
     has no type, whatever its path. Ancestors may form a circle.
     """
-    classes, uses = _collect_classes(files), _Uses.of(files)
+    facts = [fact for one in files for fact in one.facts if fact.kind in _DECIDING]
+    used: dict[str, SourceType] = {}
+    for kind, value, source_type in _BY_USE:
+        for fact in facts:
+            if fact.kind == kind and fact.values.get(value):
+                used.setdefault(str(fact.values[value]), source_type)
+    dispatched = {str(fact.values["name"]) for fact in facts if fact.kind == "dispatches"}
+    bound = {
+        str(fact.values[end])
+        for fact in facts
+        if fact.kind == "binds"
+        for end in ("abstract", "concrete")
+    }
+    classes = _collect_classes(files)
     found: dict[tuple[str, str], SourceType] = {}
+    own: SourceType | None
     for name, one in classes.items():
+        place = next((kind for part, kind in _PLACES if f"/{part}" in f"/{one.path}"), None)
         if one.role == _TRAIT:
-            # Routes may run methods of traits next to controllers; other traits have no source
-            # type.
-            if _type_by_path(one.path) == "controller":
-                found[one.path, one.symbol] = "controller"
-            continue
-        above = set(_ancestors_of(name, classes))
-        inherited = next((_BASES[base] for base in _BASES if base in above), None)
-        kind = inherited or uses.types.get(name)
-        if kind is None and not any(base.startswith(_OTHERS) for base in above):
-            kind = _type_by_use_or_path(name, one, uses, queued=_QUEUED in above)
-        if kind is not None:
-            found[one.path, one.symbol] = kind
+            # Routes may run methods of traits next to controllers; other traits have no type.
+            own = place if place == "controller" else None
+        else:
+            above = set(_ancestors_of(name, classes))
+            own = next((_BASES[base] for base in _BASES if base in above), used.get(name))
+            if own is None and not any(base.startswith(_OTHERS) for base in above):
+                is_job = _QUEUED in above and place not in _NEVER_JOBS
+                own = "job" if is_job else place
+                if own is None and name in dispatched:
+                    # A job has a method `handle`; an event only carries data.
+                    own = "job" if one.handles else "event"
+                elif own is None and name in bound and one.role == "class":
+                    own = "service"
+        if own is not None:
+            found[one.path, one.symbol] = own
     return found
-
-
-def _type_by_use_or_path(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
-    """Return the type of a class by its use or path; ancestors and facts were checked before."""
-    place = _type_by_path(one.path)
-    if queued and place not in _NEVER_JOBS:
-        return "job"
-    if name in uses.dispatched and place is None:
-        # A job has a method `handle`; an event only carries data.
-        return "job" if one.handles else "event"
-    return place or ("service" if name in uses.bound and one.role == "class" else None)
 
 
 def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
@@ -259,20 +226,15 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
                 own[fact.symbol] = _Class(one.path, fact.symbol, str(fact.values["role"]))
         for fact in one.facts:
             declared = own.get(fact.symbol.partition("::")[0])
-            if declared is not None:
-                _add_fact(declared, fact)
+            if declared is None:
+                continue
+            if fact.kind in {"extends", "implements"}:
+                declared.above.append(str(fact.values["name"]))
+            elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
+                declared.handles = True
         for name, declared in own.items():
             found.setdefault(f"{one.path} {name}" if "@" in name else name, declared)
     return found
-
-
-def _add_fact(declared: _Class, fact: Fact) -> None:
-    if fact.kind == "extends":
-        declared.parents.append(str(fact.values["name"]))
-    elif fact.kind == "implements":
-        declared.interfaces.append(str(fact.values["name"]))
-    elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
-        declared.handles = True
 
 
 def _ancestors_of(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
@@ -280,17 +242,8 @@ def _ancestors_of(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     seen, todo = {name}, [name]
     while todo:
         one = classes.get(todo.pop())
-        for above in (*one.parents, *one.interfaces) if one is not None else ():
+        for above in one.above if one is not None else ():
             if above not in seen:
                 seen.add(above)
                 yield above
                 todo.append(above)
-
-
-def _bound_classes(fact: Fact) -> Iterator[str]:
-    if fact.kind == "binds":
-        yield from (str(fact.values[name]) for name in ("abstract", "concrete"))
-
-
-def _type_by_path(path: str) -> SourceType | None:
-    return next((kind for part, kind in _PLACES if f"/{part}" in f"/{path}"), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -34,11 +34,7 @@ def plural(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def singular(word: str) -> str:
-    """Return the singular of an English noun as `Str::singular` does.
-
-    Args:
-        word: a noun, or words that end in a noun.
-    """
+    """Return the singular of an English noun as `Str::singular` does."""
     if len(word) > _LONGEST or not word:
         return word
     return _match_case(_inflect(word, "singular"), word)
@@ -83,11 +79,7 @@ def class_basename(name: str) -> str:
 
 
 def joining_table(*classes: str) -> str:
-    """Return the pivot table of two models: their names in snake case, in alphabetical order.
-
-    Args:
-        classes: names of both classes.
-    """
+    """Return the pivot table of two models: their names in snake case, in alphabetical order."""
     return "_".join(sorted(snake(class_basename(name)) for name in classes)).lower()
 
 
@@ -99,12 +91,13 @@ def morph_table(name: str) -> str:
 
 def _inflect(word: str, form: str) -> str:
     """Return the word as changed by the first inflection rule that applies."""
-    if _uninflected_pattern(form).fullmatch(word):
+    unchanged, irregular_forms, patterns = _form_rules(form)
+    if unchanged.fullmatch(word):
         return word
-    irregular = _irregular_forms(form).get(word.lower())
+    irregular = irregular_forms.get(word.lower())
     if irregular is not None:
         return irregular[0].upper() + irregular[1:] if word[0].lower() != word[0] else irregular
-    for pattern, replacement in _inflection_patterns(form):
+    for pattern, replacement in patterns:
         if pattern.search(word):
             return pattern.sub(replacement, word)
     return word
@@ -117,21 +110,17 @@ def _load_rules() -> Mapping[str, Any]:
 
 
 @cache
-def _uninflected_pattern(form: str) -> re.Pattern[str]:
-    every = (*_load_rules()["uninflected"], *_load_rules()[f"no_{form}"])
-    return re.compile(f"(?:{'|'.join(every)})\n?", re.IGNORECASE | re.ASCII)
-
-
-@cache
-def _irregular_forms(form: str) -> dict[str, str]:
-    pairs = _load_rules()["irregular"]
-    return dict(pairs) if form == "plural" else {b: a for a, b in pairs}
-
-
-@cache
-def _inflection_patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    flags = re.IGNORECASE | re.ASCII
-    return tuple((re.compile(pattern, flags), by) for pattern, by in _load_rules()[form])
+def _form_rules(
+    form: str,
+) -> tuple[re.Pattern[str], Mapping[str, str], Sequence[tuple[re.Pattern[str], str]]]:
+    """Return a pattern of words without this form, the irregular forms, and the other rules."""
+    flags, tables = re.IGNORECASE | re.ASCII, _load_rules()
+    unchanged = "|".join((*tables["uninflected"], *tables[f"no_{form}"]))
+    irregular = dict(tables["irregular"])
+    if form == "singular":
+        irregular = {many: one for one, many in tables["irregular"]}
+    patterns = [(re.compile(pattern, flags), by) for pattern, by in tables[form]]
+    return re.compile(f"(?:{unchanged})\n?", flags), irregular, patterns
 
 
 def _match_case(word: str, like: str) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
@@ -39,14 +38,8 @@ _RETURNS: Final = frozenset({"return_statement"})
 _LISTS: Final = frozenset({"array_element_initializer"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Guards:
-    """Middleware, the methods that it is limited to, and the methods that it excludes."""
-
-    names: Sequence[str]
-    only: Sequence[str]
-    without: Sequence[str]
-    node: Node
+_Guards: TypeAlias = "tuple[Sequence[str], Sequence[str], Sequence[str], Node]"
+"""Middleware, the methods that it is limited to, the methods that it excludes, and the evidence."""
 
 
 def guard_facts(source: PhpSource) -> Iterator[Fact]:
@@ -60,23 +53,24 @@ def guard_facts(source: PhpSource) -> Iterator[Fact]:
             found += _guards_in_constructor(source, constructor)
         if stating is not None and stating.static and not stating.parameters:
             found += _guards_in_list(source, stating)
-        for guards in found:
-            yield from _facts_of_guards(source, one, guards)
+        for names, only, without, node in found:
+            methods = _guarded_methods(one, only, without)
+            for name in names if methods is not None else ():
+                alias = name.partition(":")[0].lstrip("\\")
+                if alias:
+                    span = source.tree.start(node), source.tree.end(node)
+                    yield Fact("guards", *span, one.name, {"name": alias, "methods": methods})
 
 
-def _facts_of_guards(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]:
+def _guarded_methods(
+    one: ClassLike, only: Sequence[str], without: Sequence[str]
+) -> list[str] | None:
+    """Return the methods with a middleware: empty for all methods, None for no method."""
+    if not without:
+        return [*only]
     own = [m.name for m in one.methods if m.public and not m.static and m.name[:2] != "__"]
-    left_out = {name.lower() for name in guards.without}
-    methods = list(guards.only)
-    if left_out:
-        methods = [name for name in methods or own if name.lower() not in left_out]
-        if not methods:
-            return
-    for name in guards.names:
-        alias = name.partition(":")[0].lstrip("\\")
-        if alias:
-            span = source.tree.start(guards.node), source.tree.end(guards.node)
-            yield Fact("guards", *span, one.name, {"name": alias, "methods": methods})
+    excluded = {name.lower() for name in without}
+    return [name for name in only or own if name.lower() not in excluded] or None
 
 
 def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
@@ -92,7 +86,7 @@ def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guard
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
             names = _strings_in(source, chain.calls[0].argument(0, "middleware"))
             only, without = (_option_names(source, chain, name) for name in ("only", "except"))
-            yield _Guards(names, only, without, node)
+            yield names, only, without, node
 
 
 def _option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
@@ -118,18 +112,15 @@ def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
-        yield _Guards(_strings_in(source, node), (), (), node)
+        yield _strings_in(source, node), (), (), node
         return
     written = source.tree.of(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     made = Call("", arguments_of(source.tree, node), node)
-    yield _Guards(
-        _strings_in(source, made.argument(0, "middleware")),
-        _strings_in(source, made.argument(1, "only")),
-        _strings_in(source, made.argument(2, "except")),
-        node,
-    )
+    names = enumerate(("middleware", "only", "except"))
+    first, only, without = (_strings_in(source, made.argument(at, name)) for at, name in names)
+    yield first, only, without, node
 
 
 def _strings_in(source: PhpSource, node: Node | None) -> list[str]:

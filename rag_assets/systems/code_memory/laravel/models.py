@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.php.values import Chain
 from rag_assets.systems.code_memory.languages.tree import descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
@@ -97,34 +96,25 @@ def _returned_table(one: ClassLike) -> Node | None:
     return next(iter(returned.named_children), None) if returned is not None else None
 
 
-def _relation_facts(reader: ExpressionReader, one: ClassLike, method: Method) -> list[Fact]:
-    if method.body is None:
-        return []
-    found, known = [], set[int]()
-    for node in descendants(method.body, into=_INNER):
+def _relation_facts(reader: ExpressionReader, one: ClassLike, method: Method) -> Iterator[Fact]:
+    known = set[int]()
+    for node in descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
         if chain is None or node.id in known:
             continue
         known.update(call.node.id for call in chain.calls)
-        if chain.root == "$this" and chain.calls[0].name in _PARAMETERS:
-            found.append(_relation_fact(reader, one, method, chain))
-    return found
-
-
-def _relation_fact(reader: ExpressionReader, one: ClassLike, method: Method, chain: Chain) -> Fact:
-    call = chain.calls[0]
-    scope = reader.scope(one, method.name)
-    names = _PARAMETERS[call.name]
-    nodes = {name: call.argument(position, name) for position, name in enumerate(names)}
-    given = {name: reader.value(node, scope) for name, node in nodes.items()}
-    values = {
-        "class": one.name,
-        "name": method.name,
-        "kind": call.name,
-        "arguments": {name: _to_json(value) for name, value in given.items() if value is not None},
-    }
-    start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
-    return Fact("relation", start, end, f"{one.name}::{method.name}", values)
+        call = chain.calls[0]
+        if chain.root != "$this" or call.name not in _PARAMETERS:
+            continue
+        scope = reader.scope(one, method.name)
+        arguments = {
+            name: _to_json(value)
+            for position, name in enumerate(_PARAMETERS[call.name])
+            if (value := reader.value(call.argument(position, name), scope)) is not None
+        }
+        values = {"class": one.name, "name": method.name, "kind": call.name, "arguments": arguments}
+        start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
+        yield Fact("relation", start, end, f"{one.name}::{method.name}", values)
 
 
 def _to_json(value: Any) -> Any:
@@ -137,11 +127,8 @@ class Relation:
     """A relation of a model.
 
     Attributes:
-        name: the name of the method.
-        kind: hasMany, belongsTo, morphToMany and so on.
         related: qualified name of the related class; "" for morphTo, or if it is computed.
         table: the pivot table; "" if absent.
-        evidence: the call.
     """
 
     name: str
@@ -156,7 +143,6 @@ class Model:
     """A model.
 
     Attributes:
-        name: qualified name of the class.
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the table is stated, by the class or by a parent, or follows from the class's
             name.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import OR, PhpSource
@@ -24,17 +23,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 CHECKS: Final = frozenset(
-    {
-        "authorize",
-        "authorizeforuser",
-        "allows",
-        "denies",
-        "check",
-        "can",
-        "cannot",
-        "cant",
-        "canany",
-    }
+    {"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot", "cant"}
+    | {"canany"}
 )
 """Methods, in lower case, that check a user's abilities."""
 
@@ -145,67 +135,12 @@ def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Value
             yield told
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """The policies of a repository.
-
-    Attributes:
-        mapped: policies that policy maps name, by model.
-        declared: names of all classes in the repository.
-    """
-
-    mapped: Mapping[str, str]
-    declared: frozenset[str]
-
-    @classmethod
-    def of(cls, files: Sequence[FileFacts]) -> Policies:
-        """Return the policies in these files."""
-        facts = [fact for one in files for fact in one.facts]
-        return cls(
-            {
-                str(fact.values["model"]): str(fact.values["policy"])
-                for fact in facts
-                if fact.kind == "policy_of"
-            },
-            frozenset(fact.symbol for fact in facts if fact.kind == "declares"),
-        )
-
-    def policy_of_model(self, model: str) -> str:
-        """Return a model's policy: from a map, else the first existing candidate, else ""."""
-        tried = (name for name in tried_policies(model) if name in self.declared)
-        return self.mapped.get(model) or next(tried, "")
-
-    def is_mapped(self, model: str) -> bool:
-        """Return whether a map names the policy of a model."""
-        return model in self.mapped
-
-
 _CAN: Final = "can"
 _AUTHORIZE: Final = "Illuminate\\Auth\\Middleware\\Authorize"
 
 
-@dataclass(frozen=True, slots=True)
-class RouteCheck:
-    """A policy that a route checks, or an ability that a gate defines.
-
-    Attributes:
-        policy: the class of the policy; "" for an ability.
-        method: the qualified method that decides; for an ability, the ability's node.
-        mapped: whether a policy map names the policy; otherwise its location determines it.
-    """
-
-    policy: str
-    method: str
-    mapped: bool
-
-
-class RoutePolicies:
-    """The policies that the middleware of routes checks.
-
-    Args:
-        files: the files of one repository.
-        guards: middleware classes by their aliases.
-    """
+class Policies:
+    """The policies of a repository, and those that the middleware of routes checks."""
 
     def __init__(
         self,
@@ -213,47 +148,52 @@ class RoutePolicies:
         guards: Mapping[str, Sequence[str]],
         inheritance: Inheritance,
     ) -> None:
-        self._policies = Policies.of(files)
         self._inheritance = inheritance
         named = guards.get(_CAN, ())
         self._names = {_AUTHORIZE, *([_CAN] if not named or _AUTHORIZE in named else [])}
-        facts = (fact for one in files for fact in one.facts if fact.kind == "defines_ability")
-        self._abilities = {str(fact.values["ability"]) for fact in facts}
+        self._mapped: dict[str, str] = {}
+        self._abilities: set[str] = set()
+        for fact in (fact for one in files for fact in one.facts):
+            if fact.kind == "policy_of":
+                self._mapped[str(fact.values["model"])] = str(fact.values["policy"])
+            elif fact.kind == "defines_ability":
+                self._abilities.add(str(fact.values["ability"]))
 
-    def find_check(self, route: Route, middleware: str) -> RouteCheck | None:
+    def policy_of_model(self, model: str) -> str:
+        """Return a model's policy: from a map, else the first existing candidate, else ""."""
+        candidates = filter(self._inheritance.is_declared, tried_policies(model))
+        return self._mapped.get(model) or next(candidates, "")
+
+    def find_check(self, route: Route, middleware: str) -> tuple[str, str, bool] | None:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
+        The result is the policy's class, the method that decides, and whether a policy map names
+        the policy. For an ability that a gate defines, it is "" and the ability's node.
+
         Args:
-            route: the route with this middleware.
             middleware: the middleware as the route states it: `can:send,invoice`.
         """
         name, _, given = middleware.partition(":")
         if name not in self._names:
             return None
         ability, *about = (part.strip() for part in given.split(","))
-        model = self._model_of_subject(route, about[0]) if about else ""
-        policy = self._policies.policy_of_model(model) if model else ""
+        model = self._bound_class(route, about[0]) if about else ""
+        policy = self.policy_of_model(model) if model else ""
         answers = method_of_ability(ability)
         defined = ability in self._abilities
         if policy and (not defined or self._inheritance.method(policy, answers)):
-            mapped = self._policies.is_mapped(model)
-            return RouteCheck(policy, f"{policy}::{answers}", mapped)
-        return RouteCheck("", ABILITY + ability, mapped=True) if defined else None
+            return policy, f"{policy}::{answers}", model in self._mapped
+        return ("", ABILITY + ability, True) if defined else None
 
-    def _model_of_subject(self, route: Route, about: str) -> str:
-        return about.lstrip("\\") if "\\" in about else self._bound_class(route, about)
-
-    def _bound_class(self, route: Route, parameter: str) -> str:
-        """Return the class that a route parameter is bound to: its type in the action's method."""
-        if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
+    def _bound_class(self, route: Route, about: str) -> str:
+        """Return a stated class, or the class that a route parameter is bound to: its type."""
+        if "\\" in about:
+            return about.lstrip("\\")
+        if route.kind != "controller" or about not in {one.name for one in route.parameters}:
             return ""
         owner, _, method = route.action.partition("@")
         action = self._inheritance.method(owner, method or _INVOKED)
-        taken = action.values.get("parameters", ()) if action is not None else ()
-        return next((str(p["type"]) for p in taken if _is_bound_to(p, parameter)), "")
-
-
-def _is_bound_to(taken: Mapping[str, Any], parameter: str) -> bool:
-    """Return whether Laravel binds a route parameter to this parameter of a method."""
-    name = str(taken["name"])
-    return parameter in {name, snake(name)}
+        for taken in action.values.get("parameters", ()) if action is not None else ():
+            if about in {str(taken["name"]), snake(str(taken["name"]))}:
+                return str(taken["type"])
+        return ""

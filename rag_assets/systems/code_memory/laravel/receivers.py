@@ -35,12 +35,7 @@ def _methods_by_form() -> Mapping[str, frozenset[str]]:
 
 
 def form_after(form: Form, name: str) -> Form | None:
-    """Return the form of the result of an Eloquent method; None if the result is anything else.
-
-    Args:
-        form: the form of the receiver.
-        name: the name of the method.
-    """
+    """Return the form of the result of an Eloquent method; None if the result is anything else."""
     name, methods = name.lower(), _methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
@@ -71,7 +66,6 @@ class Kind:
     """A possible value of an expression.
 
     Attributes:
-        owner: the class.
         form: an object of the class, a query for objects, or several objects.
         aside: whether the value is or comes from the signed-in user, was read as a property, or was
             returned by a function or by a class that is not a model. Such a value is not the model
@@ -88,7 +82,6 @@ class CalledMethod:
     """A method in a chain of calls.
 
     Attributes:
-        on: its receiver.
         method: its qualified name; "" for a framework method.
     """
 
@@ -97,11 +90,7 @@ class CalledMethod:
 
 
 class Receivers:
-    """Resolves origins to classes.
-
-    Args:
-        files: the files of the repository.
-    """
+    """Resolves origins to classes."""
 
     def __init__(
         self, files: Iterable[FileFacts], models: Mapping[str, Model], inheritance: Inheritance
@@ -140,12 +129,7 @@ class Receivers:
         return sorted({one.owner for one in kinds if one.form == "one"})
 
     def calls(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
-        """Yield the methods that are called in chains of calls, in order.
-
-        Args:
-            origins: the origins of the chains.
-            own: the class that contains them.
-        """
+        """Yield the methods that are called in chains of calls, in order."""
         for origin in origins:
             yield from self._follow_origin(origin, own)[1]
 
@@ -261,15 +245,7 @@ _KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 @dataclass(frozen=True, slots=True)
 class InferredRelation:
-    """A relation that is inferred from several files.
-
-    Attributes:
-        kind: the kind of the relation.
-        source: the method that states it.
-        target: the target of the relation.
-        path: the path of the file with that method.
-        fact: the statement.
-    """
+    """A relation that is inferred from several files."""
 
     kind: str
     source: str
@@ -279,19 +255,18 @@ class InferredRelation:
 
 
 class FollowedStatements:
-    """Statements in methods about objects whose classes other files determine.
-
-    Args:
-        files: the files of the repository.
-        receivers: resolves origins.
-    """
+    """Statements in methods about objects whose classes other files determine."""
 
     def __init__(
-        self, files: Sequence[FileFacts], inheritance: Inheritance, receivers: Receivers
+        self,
+        files: Sequence[FileFacts],
+        inheritance: Inheritance,
+        receivers: Receivers,
+        policies: Policies,
     ) -> None:
         self._inheritance = inheritance
         self._receivers = receivers
-        self._policies = Policies.of(files)
+        self._policies = policies
         self._facts: dict[str, list[tuple[str, Fact]]] = {}
         self._constants: dict[str, str] = {}
         for one in files:
@@ -304,11 +279,7 @@ class FollowedStatements:
         self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
     def relations_of_action(self, action: str) -> Iterator[InferredRelation]:
-        """Yield the relations of a route's action, and of the own methods that it calls.
-
-        Args:
-            action: qualified name of a method.
-        """
+        """Yield the relations of a route's action, and of the own methods that it calls."""
         for method in self.own_methods(action):
             if method not in self._known:
                 self._known[method] = tuple(dict.fromkeys(self._of_method(method)))

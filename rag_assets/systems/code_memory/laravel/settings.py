@@ -85,17 +85,15 @@ def _collect_leaves(
             if _PRIVATE.search(name):
                 yield prefix + name, _NONE
                 continue
-            if value.type == "array_creation_expression" and not _is_list(value):
+            is_array = value.type == "array_creation_expression"
+            if is_array and any(inner is not None for inner, _ in elements(value)):
                 if depth < _DEEPEST:
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             matters = all_of_it or _may_matter(source, prefix + name, value)
             told = _read_value(source, value) if matters else _NONE
-            yield prefix + name, _NONE if not all_of_it and _is_sentence(told) else told
-
-
-def _is_list(array: Node) -> bool:
-    return all(key is None for key, _ in elements(array))
+            is_sentence = isinstance(told, str) and " " in told.strip()
+            yield prefix + name, _NONE if is_sentence and not all_of_it else told
 
 
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
@@ -104,10 +102,6 @@ def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
     return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
         "::class"
     )
-
-
-def _is_sentence(value: Any) -> bool:
-    return isinstance(value, str) and " " in value.strip()
 
 
 def _read_value(source: PhpSource, node: Node) -> Any:
@@ -206,11 +200,7 @@ def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class Settings:
-    """The settings of a repository, as far as its files show them.
-
-    Args:
-        files: the files of the repository.
-    """
+    """The settings of a repository, as far as its files show them."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
@@ -222,11 +212,7 @@ class Settings:
                     self._add_file(one.path, fact.values)
 
     def resolve(self, value: Any) -> Any:
-        """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
-
-        Args:
-            value: the value as JSON.
-        """
+        """Return a fact's value with settings in place of marks; UNKNOWN for unknown settings."""
         if isinstance(value, list):
             return [self.resolve(one) for one in value]
         if not isinstance(value, Mapping):

@@ -21,14 +21,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.origins import Bodies, Body
 from rag_assets.systems.code_memory.languages.php.source import (
-    ClassLike,
-    Method,
     PhpSource,
     Property,
 )
@@ -51,7 +49,9 @@ from rag_assets.systems.code_memory.laravel.policies import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_Values = Mapping[str, Any]
+_Values: TypeAlias = Mapping[str, Any]
+_Statement: TypeAlias = tuple[str, _Values]
+_Reader: TypeAlias = Callable[[PhpSource, Call], Iterator[_Statement]]
 
 _PAIR: Final = 2
 _SQL: Final = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
@@ -64,27 +64,13 @@ _JOINS: Final = frozenset(
 _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
-def database_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """Yield the tables that a call on the database facade names."""
-    stated = source.value(call.argument(0))
-    if not isinstance(stated, str):
-        return
-    if call.name.lower() == "table":
-        yield "queries_table", {"table": stated.split(" ")[0]}
-    elif call.name.lower() in _SQL:
-        yield from _tables_in_sql(stated)
-
-
-def query_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
-    if name not in _RAW | _JOINS:
-        return
-    stated = source.value(call.argument(0))
-    if not isinstance(stated, str):
-        return
     if name in _RAW:
-        yield from _tables_in_sql(stated)
+        yield from _sql_statements(source, call)
+    stated = source.value(call.argument(0)) if name in _JOINS else None
+    if not isinstance(stated, str):
         return
     on = call.argument(1)
     # A `join` with one or two arguments may be one that joins strings.
@@ -93,45 +79,16 @@ def query_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Valu
         yield "queries_table", {"table": found.group()}
 
 
-def _tables_in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
-    for table in tables_in_sql(stated):
-        yield "queries_table", {"table": table}
-
-
-class Types:
-    """The classes of variables, by the method that contains the variables."""
-
-    def __init__(self, source: PhpSource) -> None:
-        self._source = source
-        self._known: dict[str, Mapping[str, str]] = {}
-
-    @cached_property
-    def _methods(self) -> dict[str, tuple[ClassLike, Method]]:
-        return {
-            f"{one.name}::{method.name}": (one, method)
-            for one in self._source.classes
-            for method in one.methods
-        }
-
-    def of(self, symbol: str) -> Mapping[str, str]:
-        """Return the classes of a method's variables; the keys are variables as written."""
-        if symbol not in self._known:
-            found = self._methods.get(symbol)
-            known = {} if found is None else types_of(self._source, found[1], found[0])
-            self._known[symbol] = known
-        return self._known[symbol]
-
-
-class Enclosing:
+class _Enclosing:
     """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
         spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
         for one in source.classes:
             spans += [
-                _name_span(method.node, f"{one.name}::{method.name}") for method in one.methods
+                (m.node.start_byte, m.node.end_byte, f"{one.name}::{m.name}") for m in one.methods
             ]
-        spans += [_name_span(function.node, name) for name, function in source.functions]
+        spans += [(f.node.start_byte, f.node.end_byte, name) for name, f in source.functions]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 
@@ -145,21 +102,18 @@ class Enclosing:
         return self._open[-1][1] if self._open else ""
 
 
-def _name_span(node: Node, name: str) -> tuple[int, int, str]:
-    return node.start_byte, node.end_byte, name
-
-
-_FACADES = "Illuminate\\Support\\Facades\\"
-_DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
-_OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
-_BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
-_KERNEL = {
-    "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
-}  # fmt: skip
-_BINDINGS = frozenset({"bindings", "singletons"})
-_CALLS = CALLS - {"object_creation_expression"}
-_DEFERRED = frozenset({"authorizes_of", "dispatches_of"})
-_OBJECTS = _CALLS | {"variable_name"}
+_FACADES: Final = "Illuminate\\Support\\Facades\\"
+_DISPATCHES: Final = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
+_OF_CLASS: Final = _DISPATCHES | {"dispatchif", "dispatchunless"}
+_BINDS: Final = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
+_KERNEL: Final = frozenset(
+    {"middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases"}
+    | {"middlewarePriority"}
+)
+_BINDINGS: Final = frozenset({"bindings", "singletons"})
+_CALLS: Final = CALLS - {"object_creation_expression"}
+_DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
+_OBJECTS: Final = _CALLS | {"variable_name"}
 
 
 def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
@@ -168,36 +122,38 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
         for held in one.properties:
             for kind, values in _statements_of_property(source, held):
                 yield _build_fact(source, kind, held.node, one.name, values)
-    names, types = Enclosing(source), Types(source)
+    names = _Enclosing(source)
+    methods = {f"{one.name}::{m.name}": (m, one) for one in source.classes for m in one.methods}
+
+    @cache
+    def types(symbol: str) -> Mapping[str, str]:
+        """Return the classes of a method's variables; the keys are variables as written."""
+        return types_of(source, *methods[symbol]) if symbol in methods else {}
+
     for chain in _find_chains(source):
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _statements_of_call(source, chain, call, first=position == 0):
-                told = [(kind, values)]
+                stated = [(kind, values)]
                 if SUBJECT in values:
-                    told = [*_resolve_object(kind, values, types.of(symbol), bodies.of(symbol))]
-                for said, what in told:
-                    yield _build_fact(source, said, call.node, symbol, what)
+                    stated = [*_resolve_object(kind, values, types(symbol), bodies.of(symbol))]
+                for said, told in stated:
+                    yield _build_fact(source, said, call.node, symbol, told)
 
 
 def _resolve_object(
     kind: str, values: _Values, types: Mapping[str, str], body: Body | None
-) -> Iterator[tuple[str, _Values]]:
+) -> Iterator[_Statement]:
     """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:
         yield from ((kind, told) for told in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
-        deferred = kind if kind in _DEFERRED else "authorizes_of"
-        yield from ((deferred, told) for told in _insert_origins(values, body))
-
-
-def _insert_origins(values: _Values, body: Body | None) -> Iterator[_Values]:
-    """Yield statements about an object, with its origins in place of the expression."""
-    model = values.get("model")
-    origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
-    told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
-    if origins or CONSTANT in values:
-        yield {**told, "of": list(origins or ())}
+        model = values.get("model")
+        origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
+        told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
+        if origins or CONSTANT in values:
+            deferred = kind if kind in _DEFERRED else "authorizes_of"
+            yield deferred, {**told, "of": list(origins or ())}
 
 
 def _find_chains(source: PhpSource) -> Iterator[Chain]:
@@ -210,7 +166,7 @@ def _find_chains(source: PhpSource) -> Iterator[Chain]:
             yield chain
 
 
-def _statements_of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:
+def _statements_of_property(source: PhpSource, held: Property) -> Iterator[_Statement]:
     if held.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
         return
     value = source.value(held.value)
@@ -231,120 +187,56 @@ def _statements_of_property(source: PhpSource, held: Property) -> Iterator[tuple
 
 def _statements_of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
-) -> Iterator[tuple[str, _Values]]:
-    yield from query_statements(source, call)
+) -> Iterator[_Statement]:
+    yield from _query_statements(source, call)
     yield from read_names(source, chain, call)
-    if chain.static and first:
-        yield from _statements_of_static_call(source, chain, call)
-    elif chain.static:
-        yield from _statements_of_facade(source, chain, call)
-    elif not chain.root and first:
-        yield from _statements_of_function(source, call)
-    else:
-        yield from _statements_of_member(source, chain, call)
-
-
-def _statements_of_static_call(
-    source: PhpSource, chain: Chain, call: Call
-) -> Iterator[tuple[str, _Values]]:
-    owner, name = source.class_name(chain.root, call.node), call.name.lower()
-    facade = owner.removeprefix(_FACADES) if owner.startswith(_FACADES) else owner
-    read = _BY_FACADE.get(facade)
-    if read is not None:
-        yield from read(source, call)
-    elif name in _OF_CLASS:
-        yield "dispatches", {"name": owner}
-    elif name == "observe":
-        for observer in _class_names(source, call.argument(0)):
-            yield "observes", {"model": owner, "observer": observer}
-
-
-def _statements_of_facade(
-    source: PhpSource, chain: Chain, call: Call
-) -> Iterator[tuple[str, _Values]]:
-    """Yield checks on a facade's result: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
-    owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
-    asks = {"Gate": GATE_CHECKS, "Auth": CHECKS, "Request": CHECKS}.get(owner, frozenset())
-    if call.name.lower() in asks:
-        yield from read_checks(source, call)
-
-
-def _statements_of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    name = call.name.lower().rpartition("\\")[2]
-    if name in {"event", "broadcast"} or name in _DISPATCHES:
-        yield from _dispatch_statements(source, call)
-    elif name == "config":
-        yield from _configuration_statements(source, call)
-    elif name == "env":
-        key = source.value(call.argument(0))
-        if isinstance(key, str) and key:
-            yield "reads_env", {"key": key}
-
-
-def _statements_of_member(
-    source: PhpSource, chain: Chain, call: Call
-) -> Iterator[tuple[str, _Values]]:
     name = call.name.lower()
-    if name in _DISPATCHES:
-        yield from _dispatch_statements(source, call)
-    elif name in _BINDS and chain.root in {"$this->app", "$app"}:
-        yield from _binding_statements(source, call)
-    elif name in CHECKS:
-        yield from read_checks(source, call)
-    elif name == "authorizeresource" and chain.root == "$this":
-        yield from read_resource_checks(source, call)
-    elif chain.root == "$gate":
-        yield from read_definitions(source, call)
-
-
-def _statements_of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    if call.name.lower() == "listen":
-        events = _class_names(source, call.argument(0))
-        for event in events:
-            for listener in _class_names(source, call.argument(1))[:1]:
-                yield "listens_to", {"event": event, "listener": _strip_class(listener)}
-    elif call.name.lower() == "dispatch":
-        yield from _dispatch_statements(source, call)
-
-
-def _statements_of_bus(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    if call.name.lower() in _DISPATCHES | {"chain", "batch"}:
-        yield from _dispatch_statements(source, call)
-
-
-def _statements_of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    if call.name.lower() == "policy":
-        model, policy = source.value(call.argument(0)), source.value(call.argument(1))
-        if isinstance(model, str) and isinstance(policy, str):
-            yield "policy_of", {"model": model, "policy": policy}
-    elif call.name.lower() in GATE_CHECKS:
-        yield from read_checks(source, call)
+    if chain.static:
+        owner = source.class_name(chain.root, call.node)
+        facade = owner.removeprefix(_FACADES)
+        readers = _BY_FACADE if first else _BY_RESULT_OF_FACADE
+        if facade in readers:
+            yield from readers[facade].get(name, _read_nothing)(source, call)
+        elif first and name in _OF_CLASS:
+            yield "dispatches", {"name": owner}
+        elif first and name == "observe":
+            for observer in _class_names(source, call.argument(0)):
+                yield "observes", {"model": owner, "observer": observer}
+    elif not chain.root and first:
+        yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
     else:
-        yield from read_definitions(source, call)
+        yield from _find_member_reader(name, chain.root)(source, call)
 
 
-def _statements_of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    if call.name.lower() in _BINDS:
-        yield from _binding_statements(source, call)
+def _find_member_reader(name: str, root: str) -> _Reader:
+    if name in _DISPATCHES:
+        return _dispatch_statements
+    if name in _BINDS and root in {"$this->app", "$app"}:
+        return _binding_statements
+    if name in CHECKS:
+        return read_checks
+    if name == "authorizeresource" and root == "$this":
+        return read_resource_checks
+    return read_definitions if root == "$gate" else _read_nothing
 
 
-def _statements_of_config(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    if call.name.lower() in {"get", "has", "string", "integer", "boolean", "array", "float"}:
-        yield from _configuration_statements(source, call)
+def _read_nothing(_source: PhpSource, _call: Call) -> Iterator[_Statement]:
+    return iter(())
 
 
-_BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values]]]] = {
-    "Event": _statements_of_event,
-    "Bus": _statements_of_bus,
-    "Queue": _statements_of_bus,
-    "Gate": _statements_of_gate,
-    "DB": database_statements,
-    "App": _statements_of_application,
-    "Config": _statements_of_config,
-}
+def _listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+    for event in _class_names(source, call.argument(0)):
+        for listener in _class_names(source, call.argument(1))[:1]:
+            yield "listens_to", {"event": event, "listener": _strip_class(listener)}
 
 
-def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _policy_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+    model, policy = source.value(call.argument(0)), source.value(call.argument(1))
+    if isinstance(model, str) and isinstance(policy, str):
+        yield "policy_of", {"model": model, "policy": policy}
+
+
+def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     todo = [argument.value for argument in call.arguments[:1]]
     if todo and todo[0].type in _OBJECTS:
         yield "dispatches_of", {SUBJECT: todo[0]}
@@ -357,32 +249,74 @@ def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _
             yield "dispatches", {"name": name}
 
 
-def _binding_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     named = call.argument(0)
     abstract = source.value(named)
     # A plain word that is not a class is an alias of a framework service.
     if named is None or named.type == "string" or not isinstance(abstract, str):
         return
-    concrete = source.value(call.argument(1))
-    alone = call.argument(1) is None
-    stated = abstract if alone else concrete if isinstance(concrete, str) else ""
-    yield "binds", {"abstract": abstract, "concrete": stated}
+    concrete = abstract if call.argument(1) is None else source.value(call.argument(1))
+    yield (
+        "binds",
+        {
+            "abstract": abstract,
+            "concrete": concrete if isinstance(concrete, str) else "",
+        },
+    )
 
 
-def _configuration_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+    stated = source.value(call.argument(0))
+    if isinstance(stated, str):
+        yield "queries_table", {"table": stated.split(" ")[0]}
+
+
+def _sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+    stated = source.value(call.argument(0))
+    for table in tables_in_sql(stated) if isinstance(stated, str) else ():
+        yield "queries_table", {"table": table}
+
+
+def _key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_Statement]:
     key = source.value(call.argument(0))
     if isinstance(key, str) and key:
-        yield "configured_by", {"key": key}
+        yield kind, {"key": key}
+
+
+_config_statements: Final = partial(_key_statements, "configured_by")
+_BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+    "Event": {"listen": _listener_statements, "dispatch": _dispatch_statements},
+    "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
+    "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
+    "Gate": {
+        "policy": _policy_statements,
+        **dict.fromkeys(GATE_CHECKS, read_checks),
+        **dict.fromkeys(("define", "resource"), read_definitions),
+    },
+    "DB": {"table": _table_statements, **dict.fromkeys(_SQL, _sql_statements)},
+    "App": dict.fromkeys(_BINDS, _binding_statements),
+    "Config": dict.fromkeys(
+        ("get", "has", "string", "integer", "boolean", "array", "float"), _config_statements
+    ),
+}
+"""Functions that read a call on a facade, by its name in lower case."""
+_BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
+    "Gate": dict.fromkeys(GATE_CHECKS, read_checks),
+    "Auth": dict.fromkeys(CHECKS, read_checks),
+    "Request": dict.fromkeys(CHECKS, read_checks),
+}
+"""The same for later calls: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
+_BY_FUNCTION: Final[Mapping[str, _Reader]] = {
+    **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _dispatch_statements),
+    "config": _config_statements,
+    "env": partial(_key_statements, "reads_env"),
+}
 
 
 def _class_names(source: PhpSource, node: Node | None) -> list[str]:
     """Return the class names in an argument, which may be a list."""
     value = source.value(node) if node is not None else None
-    return [name for name in _as_list(value) if isinstance(name, str)]
-
-
-def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
 def _strip_class(name: str) -> str:

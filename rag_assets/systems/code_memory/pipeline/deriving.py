@@ -26,7 +26,14 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords, Fingerprint
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
-from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.model import (
+    INDEXES,
+    MEDIA_TYPE,
+    Derivation,
+    DerivedDocument,
+    Unresolved,
+    limit_unresolved,
+)
 from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
@@ -34,7 +41,6 @@ from rag_assets.systems.code_memory.derived.scip import (
     find_exact_references,
 )
 from rag_assets.systems.code_memory.derived.text import render_document
-from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.pipeline.derived_marks import (
     SourceMark,
     derived_configs,

@@ -9,7 +9,7 @@ from typing import Final
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.systems.code_memory.derived.model import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import ENDPOINT, FILE, MIDDLEWARE, TABLE

@@ -63,7 +63,6 @@ class Unit:
 
     Attributes:
         start, end: character offsets, half open; includes the comment that belongs to it.
-        role: its role, according to its own text.
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
             `billing.models.Invoice.total`); "" if it has no name.
         signature: its declaration on one line, without its body; "" if absent.
@@ -103,7 +102,6 @@ class FileFacts:
     """The facts of one file with its path, as input for documents derived from many files.
 
     Attributes:
-        path: POSIX path within the repository.
         language: the language of the whole file, as media types name it.
         facts: the facts, in the order of their evidence, with offsets within this file.
     """
@@ -136,8 +134,6 @@ class NameUse(NamedTuple):
     """One occurrence of a name in a file.
 
     Attributes:
-        kind: how the name is used at this occurrence.
-        line: the line, counted from 1.
         receiver: the last name in front of it; "" if absent.
     """
 

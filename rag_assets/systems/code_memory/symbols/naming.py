@@ -204,7 +204,6 @@ def spellings(name: str, short: str) -> Iterator[str]:
     """Yield the spellings that texts may use for a definition.
 
     Args:
-        name: the qualified name of the definition.
         short: the name in lower case without namespace or module.
     """
     if name.startswith(HANDED):

@@ -121,11 +121,7 @@ _TEST: Final = re.compile(
 
 @lru_cache(_PATHS)
 def is_test(path: str) -> bool:
-    """Return whether a file contains tests, according to its path.
-
-    Args:
-        path: POSIX path within the repository.
-    """
+    """Return whether a file contains tests, according to its path."""
     return _TEST.search(path[-_READ:]) is not None
 
 
@@ -135,9 +131,6 @@ def is_data(path: str) -> bool:
 
     Data are fixtures, snapshots, translations, and structured files that are outside the root
     folder and configuration folders and do not have a usual name of a configuration file.
-
-    Args:
-        path: POSIX path within the repository.
     """
     shown = path[-_READ:]
     if _TRANSLATIONS.search(shown):
@@ -149,11 +142,7 @@ def is_data(path: str) -> bool:
 
 @lru_cache(_PATHS)
 def type_of_place(path: str) -> SourceType:
-    """Return the source type of a file by its path; "code" if the path matches no pattern.
-
-    Args:
-        path: POSIX path within the repository.
-    """
+    """Return the source type of a file by its path; "code" if the path matches no pattern."""
     shown = path[-_READ:]
     return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
 
@@ -182,9 +171,6 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     """Return the source type of a chunk.
 
     Args:
-        role: the role of its unit; one of Role.
-        symbol: its qualified name; "" if it has none.
-        kinds: the kinds of the definitions in its file.
         place: source type of its document by path; any other name counts as "code".
     """
     told = place if place in SOURCE_TYPES else "code"

@@ -7,18 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.program import ROOT
-from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
-from rag_assets.systems.code_memory.laravel.routes.registrars import (
-    add_broadcast_routes,
-    call_registrar,
-    call_resource,
-    call_route,
-    call_router,
-    evaluate_group,
-)
-from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
-from rag_assets.systems.code_memory.laravel.routes.values import (
+from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_CALLS,
     ROUTER,
     Arguments,
@@ -34,6 +23,17 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     make_array,
     text_of,
 )
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT
+from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
+from rag_assets.systems.code_memory.laravel.routes.registrars import (
+    add_broadcast_routes,
+    call_registrar,
+    call_resource,
+    call_route,
+    call_router,
+    evaluate_group,
+)
+from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
@@ -48,7 +48,6 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
 
     Args:
         name: the name, in lower case.
-        arguments: the arguments, in order.
     """
     function = _BUILTINS.get(name)
     if function is None or any(isinstance(one, Unknown) for one in arguments):
@@ -94,11 +93,6 @@ def _implode(arguments: _Arguments) -> Value:
     return Unknown("no texts") if None in texts else str(glue).join(map(str, texts))
 
 
-def _str_replace(arguments: _Arguments) -> Value:
-    old, new, text = (str(one) for one in arguments[:3])
-    return text.replace(old, new)
-
-
 _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "sprintf": _sprintf,
     "implode": _implode,
@@ -110,7 +104,7 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "strtoupper": _wrap_text_function(str.upper),
     "ucfirst": _wrap_text_function(lambda text: text[:1].upper() + text[1:]),
     "lcfirst": _wrap_text_function(lambda text: text[:1].lower() + text[1:]),
-    "str_replace": _str_replace,
+    "str_replace": lambda given: str(given[2]).replace(str(given[0]), str(given[1])),
     "array_values": lambda given: make_array(given[0].values()),
     "array_keys": lambda given: make_array(given[0].keys()),
     "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
@@ -149,9 +143,16 @@ def call_function(machine: Machine, name: str, given: Arguments, frame: Frame) -
         return machine.function(own, None, given, frame)
     if lower in FOLDERS:
         return join_path(machine, FOLDERS[lower], given, frame)
-    known = _FUNCTIONS.get(lower)
-    if known is not None:
-        return known(machine, given, frame)
+    if lower in {"app", "resolve"}:
+        named = given.at(0, "abstract")
+        is_known = isinstance(named, str) and named in machine.program.classes
+        service = Instance(named) if is_known else Unknown("app()")
+        return ROUTER if is_router_name(given) else service
+    if lower == "config":
+        return read_setting(machine, given, frame) if given.all else Unknown("config()")
+    if lower == "env":
+        machine.assume("the application's environment is unknown")
+        return given.at(1, "default")
     machine.spend(sum(len(one) for one in given.all if isinstance(one, str | dict)) // 10)
     return call_builtin(lower, given.given)
 
@@ -160,9 +161,7 @@ def join_path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> 
     """Return a path in a folder of the application.
 
     Args:
-        folder: the folder below its root.
         given: arguments, first the path below the folder.
-        frame: the frame of the calling file.
     """
     below = text_of(given.at(0, "path", ""))
     if below is None:
@@ -201,31 +200,6 @@ def is_router_name(given: Arguments) -> bool:
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
 
 
-def _application_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    named = given.at(0, "abstract")
-    if is_router_name(given):
-        return ROUTER
-    known = isinstance(named, str) and named in machine.program.classes
-    return Instance(named) if known else Unknown("app()")
-
-
-def _config_of_call(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    return read_setting(machine, given, frame) if given.all else Unknown("config()")
-
-
-def _environment_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    machine.assume("the application's environment is unknown")
-    return given.at(1, "default")
-
-
-_FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
-    "app": _application_of_call,
-    "resolve": _application_of_call,
-    "config": _config_of_call,
-    "env": _environment_of_call,
-}
-
-
 def _load_route_file(machine: Machine, given: Arguments, frame: Frame) -> None:
     with machine.within(frame):
         machine.load(given.at(0, "path"), frame, stated=True)
@@ -240,10 +214,6 @@ def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
     """Add the routes that authorize listeners of channels, if a channels file exists."""
     if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
         add_broadcast_routes(machine, Arguments(()), frame)
-
-
-def _apply_with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
-    add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
 
 
 def _apply_with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
@@ -272,7 +242,9 @@ LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "loadroutesusing": _defer_routes,
     "routes": _defer_routes,
     "withrouting": _apply_with_routing,
-    "withbroadcasting": _apply_with_broadcasting,
+    "withbroadcasting": lambda machine, given, frame: add_broadcast_routes(
+        machine, Arguments(given.given[1:]), frame
+    ),
 }
 """Functions that load route files, by the name of the call in lower case."""
 
@@ -287,11 +259,7 @@ _OWN: Final = frozenset({"self", "static", "parent"})
 
 
 def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
-    """Return the value of a chain of calls, and apply its effects on the router.
-
-    Args:
-        node: the chain as JSON.
-    """
+    """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
         machine.miss("the chain has too many calls", frame)
@@ -312,12 +280,7 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
 
 
 def call_member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return the result of calling a method on a value.
-
-    Args:
-        value: the receiver.
-        name: the name of the method, in any case.
-    """
+    """Return the result of calling a method on a value."""
     called = _MEMBERS.get(type(value), _call_application)
     return called(machine, value, name.lower(), given, frame)
 
@@ -332,18 +295,6 @@ def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) 
         if isinstance(value, Instance):
             return call_member(machine, value, called[1], given, frame)
     return Unknown("a function")
-
-
-def _call_pending(
-    _machine: Machine, value: PendingResource, name: str, given: Arguments, _frame: Frame
-) -> Value:
-    return call_resource(value, name, given)
-
-
-def _call_router(
-    machine: Machine, _value: Value, name: str, given: Arguments, frame: Frame
-) -> Value:
-    return call_router(machine, name, given, frame)
 
 
 def _call_closure(
@@ -450,10 +401,10 @@ def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame)
 
 
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
-    RouterValue: _call_router,
+    RouterValue: lambda machine, _, name, given, frame: call_router(machine, name, given, frame),
     Registrar: call_registrar,
-    RouteDraft: call_route,
-    PendingResource: _call_pending,
+    RouteDraft: lambda machine, draft, name, given, _: call_route(machine, draft, name, given),
+    PendingResource: lambda _, pending, name, given, __: call_resource(pending, name, given),
     dict: _call_array,
     Closure: _call_closure,
     Instance: _call_instance,

@@ -61,6 +61,9 @@ _RUN = frozenset(
 """Calls whose closures may create routes. Closures of other calls, and of actions, are not read."""
 
 
+_ESCAPED = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\$": "$"}
+
+
 class Expressions:
     """Reads the expressions of one file.
 
@@ -77,16 +80,15 @@ class Expressions:
         """Return an expression as JSON.
 
         Args:
-            node: the expression; None stands for null.
             runs: if it is a closure, whether its body may create routes.
         """
         if node is None:
             return None
         if node.type in CLOSURES:
             return self._read_closure(node, runs=runs)
-        read = self._readers.get(node.type, Expressions._read_computed)
-        if self._left <= 0:
-            return _build_computed("nesting")
+        read = self._readers.get(node.type)
+        if read is None or self._left <= 0:
+            return _build_computed(node.type if read is None else "nesting")
         self._left -= 1
         found = read(self, node)
         self._left += 1
@@ -111,11 +113,8 @@ class Expressions:
         body = node.child_by_field_name("body")
         if not runs or body is None:
             return {"of": "closure", "parameters": [], "block": 0}
-        return {
-            "of": "closure",
-            "parameters": self.parameters(node),
-            "block": self._block(body),
-        }
+        parameters = self.parameters(node)
+        return {"of": "closure", "parameters": parameters, "block": self._block(body)}
 
     def _read_scalar(self, node: Node) -> Json:
         value = self._source.value(node)
@@ -135,12 +134,11 @@ class Expressions:
         """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
-            if child.type == "string_content":
-                parts.append(self._source.tree.of(child))
-            elif child.type == "escape_sequence":
-                parts.append(_unescape(self._source.tree.of(child)))
+            text = self._source.tree.of(child)
+            if child.type == "escape_sequence":
+                parts.append(_ESCAPED.get(text, text))
             else:
-                parts.append(self.read(child))
+                parts.append(text if child.type == "string_content" else self.read(child))
         if all(isinstance(part, str) for part in parts):
             return self._read_scalar(node)
         return {"of": "join", "parts": parts}
@@ -194,9 +192,7 @@ class Expressions:
             return _build_computed(node.type)
         owner = self._source.class_name(self._source.tree.of(scope), node)
         return (
-            owner
-            if name.lower() == "class"
-            else _build_expression("constant", **{"class": owner}, name=name)
+            owner if name.lower() == "class" else {"of": "constant", "class": owner, "name": name}
         )
 
     def _read_name(self, node: Node) -> Json:
@@ -246,11 +242,8 @@ class Expressions:
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._operator_text(node) == ".="
-            value = (
-                _build_expression("join", parts=[self._read_variable(left), value])
-                if joins
-                else _build_computed(node.type)
-            )
+            parts = [self._read_variable(left), value]
+            value = {"of": "join", "parts": parts} if joins else _build_computed(node.type)
         return {"of": "set", "name": name, "value": value}
 
     def _read_chain(self, node: Node) -> Json:
@@ -285,17 +278,10 @@ class Expressions:
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
-        found: dict[str, Json] = {
-            "name": call.name,
-            "arguments": [
-                self.read(one.value, runs=runs) for one in call.arguments if not one.name
-            ],
-        }
+        plain = [self.read(one.value, runs=runs) for one in call.arguments if not one.name]
+        found: dict[str, Json] = {"name": call.name, "arguments": plain}
         named = {one.name: self.read(one.value, runs=runs) for one in call.arguments if one.name}
         return {**found, "named": named} if named else found
-
-    def _read_computed(self, node: Node) -> Json:
-        return _build_computed(node.type)
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
         **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),
@@ -325,13 +311,5 @@ class Expressions:
     }
 
 
-def _build_expression(kind: str, **values: Json) -> Json:
-    return {"of": kind, **values}
-
-
 def _build_computed(reason: str) -> Json:
     return {"of": "computed", "why": reason}
-
-
-def _unescape(text: str) -> str:
-    return {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\$": "$"}.get(text, text)

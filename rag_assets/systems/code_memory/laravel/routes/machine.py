@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.calls import call_value, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
-from rag_assets.systems.code_memory.laravel.routes.model import Context, Evidence, Unresolved
-from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
-from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
-from rag_assets.systems.code_memory.laravel.routes.router import (
-    PendingResource,
-    ResourceRegistrar,
-    Router,
-)
-from rag_assets.systems.code_memory.laravel.routes.values import (
+from rag_assets.systems.code_memory.laravel.routes.model import (
     DEEPEST,
     MOST_STEPS,
     MOST_STEPS_OF_ONE,
@@ -27,10 +20,14 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     Arguments,
     Body,
     Closure,
+    Context,
+    Evidence,
     Exhausted,
     Frame,
     Instance,
+    Routes,
     Unknown,
+    Unresolved,
     Value,
     join_texts,
     key_of,
@@ -39,17 +36,34 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     text_of,
     truth_of,
 )
+from rag_assets.systems.code_memory.laravel.routes.program import (
+    ROOT,
+    Function,
+    Program,
+    is_test,
+    providers_of,
+)
+from rag_assets.systems.code_memory.laravel.routes.reader import (
+    DIRECT,
+    FACADES,
+    RESOURCES,
+    ROUTER_TYPES,
+    VERBS,
+)
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    PendingResource,
+    ResourceRegistrar,
+    Router,
+)
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
+_ROUTE_PROVIDER: Final = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
+_MAKES: Final = VERBS | RESOURCES | DIRECT | {"group"}
 _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
 def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
-    """Return the value of an expression.
-
-    Args:
-        machine: evaluates calls and files.
-        node: the expression as JSON.
-    """
+    """Return the value of an expression."""
     machine.spend(1)
     if not isinstance(node, dict):
         return limit_size(node)
@@ -76,10 +90,6 @@ def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
         if isinstance(named, int):
             following = max(following, named + 1)
     return found
-
-
-def _evaluate_join(machine: Machine, node: Json, frame: Frame) -> Value:
-    return join_texts(*(evaluate(machine, part, frame) for part in node["parts"]))
 
 
 def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
@@ -158,14 +168,6 @@ def _evaluate_closure(machine: Machine, node: Json, frame: Frame) -> Value:
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 
 
-def _evaluate_new(_machine: Machine, node: Json, _frame: Frame) -> Value:
-    return Instance(node["class"])
-
-
-def _evaluate_load(machine: Machine, node: Json, frame: Frame) -> Value:
-    return machine.load(evaluate(machine, node["path"], frame), frame, stated=False)
-
-
 def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
     mark = machine.mark()
     value = evaluate(machine, node["value"], frame)
@@ -176,7 +178,9 @@ def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
 
 _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "array": _evaluate_array,
-    "join": _evaluate_join,
+    "join": lambda machine, node, frame: join_texts(
+        *(evaluate(machine, part, frame) for part in node["parts"])
+    ),
     "variable": _evaluate_variable,
     "property": _evaluate_property,
     "constant": _evaluate_constant,
@@ -187,19 +191,17 @@ _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "default": _evaluate_default,
     "not": _evaluate_not,
     "chain": evaluate_chain,
-    "new": _evaluate_new,
+    "new": lambda _, node, __: Instance(node["class"]),
     "closure": _evaluate_closure,
-    "load": _evaluate_load,
+    "load": lambda machine, node, frame: machine.load(
+        evaluate(machine, node["path"], frame), frame, stated=False
+    ),
     "set": _evaluate_set,
     "computed": lambda _, node, __: Unknown(node["why"]),
 }
 
 
-def _make_class_test(program: Program) -> Callable[[str], bool]:
-    return lambda name: "\\" in name or name in program.classes
-
-
-_STEPS_OF_RESOURCE = 100
+_STEPS_OF_RESOURCE: Final = 100
 _MOST_ASSUMPTIONS = 20
 """Maximum number of assumptions recorded for one value."""
 
@@ -211,16 +213,12 @@ class Machine:
     """The state of an evaluation of a repository.
 
     Attributes:
-        program: the repository.
-        router: contains the routes.
         deferred: closures that a provider passed to `routes()`, each with the statement.
-        unresolved: statements that could not be resolved.
-        loaded: paths of files that were evaluated.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(_make_class_test(program), program.version)
+        self.router = Router(program.classes, program.version)
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()
@@ -265,8 +263,6 @@ class Machine:
         """Evaluate a file.
 
         Args:
-            path: the path of the file, as evaluated.
-            frame: the frame of the statement that loads it.
             stated: whether the file is declared to contain routes.
         """
         if not isinstance(path, str):
@@ -471,3 +467,100 @@ class Machine:
             if value is not _ENDED:
                 return value
         return _ENDED
+
+
+def resolve_routes(files: Iterable[FileFacts]) -> Routes:
+    """Return the routes of a repository.
+
+    Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
+    never loaded has no routes, and is reported as unresolved.
+    """
+    return collect_routes(run_providers(files))
+
+
+def run_providers(files: Iterable[FileFacts]) -> Machine:
+    """Evaluate everything in a repository that creates routes; return the machine."""
+    program = Program(files)
+    machine = Machine(program)
+    providers = list(providers_of(program))
+    for name in providers:
+        _run_methods(machine, name, ("register", "configurePackage"))
+    for name in providers:
+        machine.deferred.clear()
+        _run_methods(machine, name, ("boot",))
+        _run_route_provider(machine, name)
+    for path in sorted(program.top_levels()):
+        if path.endswith("bootstrap/app.php") and not is_test(path):
+            first = Evidence(path, program.body(Body(path, "", 0))[0])
+            _run_guarded(
+                machine, partial(machine.load, ROOT + path, _make_frame(path), stated=False), first
+            )
+    return machine
+
+
+def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
+    for method in methods:
+        function = machine.program.method(name, method)
+        if function is not None:
+            frame = _make_frame(function.body.path)
+            run = partial(machine.function, function, Instance(name), Arguments(()), frame)
+            _run_guarded(machine, run, Evidence(function.body.path, function.fact))
+
+
+def _run_route_provider(machine: Machine, name: str) -> None:
+    """Evaluate what a route provider does after boot: its last closure, or else its `map`."""
+    if machine.deferred:
+        last, evidence = machine.deferred[-1]
+        frame = _make_frame(evidence.path)
+        _run_guarded(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
+    elif _ROUTE_PROVIDER in machine.program.lineage(name):
+        _run_methods(machine, name, ("map",))
+
+
+def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+    machine.begin()
+    try:
+        run()
+    except RecursionError:
+        machine.unresolved.append(Unresolved("code that is nested too deeply", evidence))
+    except Exhausted:
+        machine.unresolved.append(
+            Unresolved("the evaluation stopped at its limit of steps", evidence)
+        )
+
+
+def _make_frame(path: str) -> Frame:
+    return Frame(path, "", None, {}, Context(), 0)
+
+
+def collect_routes(machine: Machine) -> Routes:
+    """Return the routes that an evaluation created, and the statements left unresolved."""
+    routes, unresolved = [], list(machine.unresolved)
+    for draft in machine.router.drafts:
+        if isinstance(draft.uri, str):
+            routes.append(draft.route())
+        elif draft.context.evidence:
+            reason = f"the URI is computed: {draft.uri.why}"
+            unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
+    unresolved += _report_unloaded_files(machine)
+    return Routes(tuple(routes), tuple(dict.fromkeys(unresolved)))
+
+
+def _report_unloaded_files(machine: Machine) -> Iterator[Unresolved]:
+    for path in sorted(machine.program.top_levels()):
+        if path in machine.loaded or is_test(path):
+            continue
+        facts = machine.program.body(Body(path, "", 0))
+        first = next((fact for fact in facts if makes_routes(fact)), None)
+        if first is not None:
+            yield Unresolved("a routes file that no known statement loads", Evidence(path, first))
+
+
+def makes_routes(fact: Fact) -> bool:
+    """Return whether a fact is a statement that calls the router to create routes."""
+    value = fact.values.get("value")
+    if not isinstance(value, dict) or value.get("of") != "chain":
+        return False
+    names = {call["name"].lower() for call in value["calls"]}
+    router = value["root"] == {"of": "variable", "name": "router"}
+    return (router or value["class"] in FACADES) and not names.isdisjoint(_MAKES)

@@ -1,9 +1,15 @@
-"""Routes as Laravel's router stores them, with evidence and unresolved statements."""
+"""Routes as Laravel's router stores them, and the values that the evaluation works on.
+
+An array is a dict: its keys are strings and whole numbers, as in PHP.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 
@@ -12,11 +18,9 @@ ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "no
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A place in a repository that supports a statement.
+    """A place in a repository that supports a statement: the path of a file, and a fact.
 
-    Attributes:
-        path: the path of the file.
-        fact: the statement's fact; that of a group ends where its body starts.
+    The fact of a group ends where its body starts.
     """
 
     path: str
@@ -40,12 +44,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that may add or change routes but could not be resolved from the code.
-
-    Attributes:
-        reason: the reason, in a few words.
-        evidence: the place of the statement.
-    """
+    """A statement that may add or change routes but could not be resolved from the code."""
 
     reason: str
     evidence: Evidence
@@ -56,7 +55,6 @@ class Parameter:
     """A parameter of a route.
 
     Attributes:
-        name: the name as in the URI.
         optional: whether the URI is valid without it.
         field: the column that it is looked up by; "" for the model's own key.
         pattern: a regular expression that it must match; "" if absent.
@@ -78,9 +76,7 @@ class Route:
         name: prefixed with the names of its groups; "" if it has none.
         action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or the
             target of a redirect; "" if it is computed.
-        kind: the kind of the action.
         middleware: the middleware, in order, as written; middleware of groups first.
-        without_middleware: excluded middleware.
         domain: "" for every domain.
         parameters: the parameters of domain and URI, in order.
         wheres: regular expressions of parameters.
@@ -105,25 +101,327 @@ class Route:
     missing: tuple[str, ...]
     evidence: tuple[Evidence, ...]
 
-    @property
-    def complete(self) -> bool:
-        """Return whether the code determines all parts of the route."""
-        return not self.missing and not self.conditional
-
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The routes of a repository.
-
-    Attributes:
-        routes: the routes, in the router's order.
-        unresolved: statements that may add or change routes but could not be resolved.
-    """
+    """The routes of a repository, in the router's order, and unresolved statements."""
 
     routes: tuple[Route, ...]
     unresolved: tuple[Unresolved, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is computed at run time.
+
+    Attributes:
+        rest: the known part of a text.
+    """
+
+    why: str
+    rest: str = ""
+
+
+class RouterValue:
+    """Represents the router as a value."""
+
+
+ROUTER: Final = RouterValue()
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An object of a class."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body of statements in a file.
+
+    Attributes:
+        block: the number of the body's block in that function.
+    """
+
+    path: str
+    symbol: str
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """An anonymous function.
+
+    Attributes:
+        body: its statements; None if they do not matter.
+        variables: the variables known at the place where it was written.
+    """
+
+    body: Body | None
+    parameters: tuple[Mapping[str, Any], ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    this: Any = None
+
+
+Value: TypeAlias = Any
+
+
+LONGEST: Final = 2_000
+"""Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
+
+_MANY: Final = 100
+_LARGEST: Final = 1 << 63
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def limit_size(value: Value) -> Value:
+    """Return the value itself, or an unknown value if it is too large."""
+    if isinstance(value, str | dict) and len(value) > LONGEST:
+        return Unknown("a long text" if isinstance(value, str) else "a long array")
+    return value
+
+
+def limit_count(values: Iterable[Value]) -> list[Value]:
+    """Return the first values; the limit is higher than the number of middleware of any route."""
+    return [value for value, _ in zip(values, range(_MANY), strict=False)]
+
+
+def make_array(values: Iterable[Value]) -> dict[str | int, Value]:
+    """Return a PHP array of these values with the keys 0, 1, 2 …."""
+    return dict(enumerate(values))
+
+
+def list_values(value: Value) -> list[Value]:
+    """Return the values of an array; a single value as a list; an empty list for null."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return [] if value is None else [value]
+
+
+def is_list(value: Value) -> bool:
+    """Return whether the keys of an array are 0, 1, 2 … in order."""
+    return isinstance(value, dict) and list(value) == list(range(len(value)))
+
+
+def key_of(value: Value) -> str | int | None:
+    """Return the key that PHP would use for a value in an array; None if it cannot be a key."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str):
+        return int(value) if _WHOLE.fullmatch(value) else value
+    if isinstance(value, int | float):
+        return int(value) if math.isfinite(value) else 0
+    return "" if value is None else None
+
+
+def text_of(value: Value) -> str | None:
+    """Return the text that PHP converts a value to; None if that text is unknown."""
+    if value is None or value is False:
+        return ""
+    if value is True:
+        return "1"
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return None
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def truth_of(value: Value) -> bool | None:
+    """Return whether a value is truthy in PHP; None if it is unknown."""
+    if isinstance(value, Unknown):
+        return None
+    return value not in (None, False, 0, 0.0, "", "0", {})
+
+
+Attributes: TypeAlias = dict[str, Value]
+
+_OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
+_LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
+
+
+def join_texts(*parts: Value) -> str | Unknown:
+    """Return the concatenation of texts; unknown if one of them is unknown."""
+    found: list[str] = []
+    why = ""
+    for part in parts:
+        text = part.rest if isinstance(part, Unknown) else text_of(part)
+        if isinstance(part, Unknown) or text is None:
+            why = why or (part.why if isinstance(part, Unknown) else "no text")
+        found.append(text or "")
+    text = limit_size("".join(found))
+    if isinstance(text, Unknown):
+        return text
+    return Unknown(why, text) if why else str(text)
+
+
+def trim_text(
+    value: Value, characters: str = "/", strip: Callable[[str, str], str] = str.strip
+) -> str | Unknown:
+    """Return a text without these characters at its start and end."""
+    text = join_texts(value)
+    return text if isinstance(text, Unknown) else strip(text, characters)
+
+
+def merge_attributes(
+    new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool
+) -> Attributes:
+    """Return the attributes of a group or route merged with the enclosing group's attributes.
+
+    Args:
+        new: attributes of the inner group or route.
+        old: attributes of the outer group.
+        prepend: whether the outer prefix comes first; for routes it comes last.
+    """
+    outer = {key: value for key, value in old.items() if key not in _OWN}
+    for name in ("domain", "controller"):
+        if new.get(name) is not None:
+            outer.pop(name, None)
+    inner = dict(new)
+    if old.get("as") is not None:
+        inner["as"] = join_texts(old["as"], new.get("as"))
+    inner["namespace"] = _merge_namespace(new.get("namespace"), old.get("namespace"))
+    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
+    found = {**outer, **inner}
+    for name in _LISTS:
+        found[name] = limit_count(
+            [*list_middleware(outer.get(name)), *list_middleware(inner.get(name))]
+        )
+    return found
+
+
+def list_middleware(value: Value) -> list[Value]:
+    """Return the middleware in an attribute."""
+    return value if isinstance(value, list) else list_values(value)
+
+
+def _merge_namespace(new: Value, old: Value) -> Value:
+    if new is None:
+        return old
+    text = join_texts(new)
+    if isinstance(text, Unknown):
+        return text
+    if old is None or text.startswith("\\"):
+        return text.strip("\\")
+    return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
+
+
+def _merge_prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+    if new is None:
+        return "" if old is None else old
+    first, last = (old, new) if prepend else (new, old)
+    return join_texts(trim_text(first), "/", trim_text(last))
+
+
+DEEPEST: Final = 40
+"""Maximum depth of nested bodies, that is, of groups, files and functions."""
+
+MOST_STEPS: Final = 2_000_000
+"""Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
+
+MOST_STEPS_OF_ONE: Final = 500_000
+"""Maximum number of expressions evaluated for one provider."""
+
+MOST_CALLS: Final = 500
+"""Maximum number of calls in one chain."""
+
+
+class Exhausted(Exception):
+    """A limit on the number of steps was reached."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """The variables of a function, a closure or a file.
+
+    Attributes:
+        assumed: assumptions behind the values of variables, by name of the variable.
+    """
+
+    path: str
+    symbol: str
+    this: Value
+    variables: dict[str, Value]
+    context: Context
+    depth: int
+    assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
     @property
-    def complete(self) -> bool:
-        """Return whether all statements are resolved."""
-        return not self.unresolved
+    def owner(self) -> str:
+        """Return the enclosing class; "" if absent."""
+        owner, separator, _ = self.symbol.partition("::")
+        return owner if separator else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Attributes that a group or route will get, as in Laravel's RouteRegistrar."""
+
+    attributes: Attributes = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call."""
+
+    given: tuple[Value, ...]
+    named: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def at(self, position: int, name: str = "", default: Value = None) -> Value:
+        """Return an argument by its name, or else by its position."""
+        if name in self.named:
+            return self.named[name]
+        return self.given[position] if position < len(self.given) else default
+
+    @property
+    def all(self) -> tuple[Value, ...]:
+        """Return all arguments."""
+        return (*self.given, *self.named.values())
+
+
+_CONSTRAINTS: Final = {
+    "wherealpha": "[a-zA-Z]+",
+    "wherealphanumeric": "[a-zA-Z0-9]+",
+    "wherenumber": "[0-9]+",
+    "whereulid": "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}",
+    "whereuuid": "[\\da-fA-F]{8}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{12}",
+}
+CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
+"""Calls that constrain parameters, in lower case."""
+
+
+def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
+    """Return the regular expressions that a call states, by parameter.
+
+    Args:
+        name: the name of the call, one of CONSTRAINTS.
+    """
+    first, second = given.at(0), given.at(1)
+    if name in {"where", "setwheres"}:
+        return first if isinstance(first, dict) else {str(first): second}
+    if name == "wherein":
+        texts = [text_of(one) for one in list_values(second)]
+        pattern: Value = Unknown("a list") if None in texts else "|".join(map(str, texts))
+    else:
+        pattern = _CONSTRAINTS[name]
+    return {str(one): pattern for one in list_values(first)}
+
+
+def read_names(given: Arguments) -> list[Value]:
+    """Return names of middleware that are passed as a list or as separate arguments."""
+    first = given.at(0)
+    return list_values(first) if isinstance(first, dict) else list(given.all)
+
+
+def read_ability(given: Arguments) -> Value:
+    """Return the middleware that the call `can` adds."""
+    models = list_values(given.at(1, "models"))
+    parts = [part for one in models for part in (",", one)]
+    return join_texts("can:", given.at(0, "ability"), *parts)
+
+
+def as_array(value: Value) -> dict[str | int, Value]:
+    """Return the value if it is an array; for anything else, an empty array."""
+    return value if isinstance(value, dict) else {}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes.values import Body
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
+from rag_assets.systems.code_memory.laravel.routes.model import Body
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FRAMEWORK: Final = "laravel/framework"
@@ -17,11 +19,7 @@ _VERSION: Final = re.compile(r"\d{1,3}")
 
 
 def framework_version(files: Iterable[FileFacts]) -> int | None:
-    """Return the major version that a manifest requires; None if no manifest states it.
-
-    Args:
-        files: the files of the repository.
-    """
+    """Return the major version that a manifest requires; None if no manifest states it."""
     for one in files:
         if one.language == "php" or posixpath.basename(one.path) != "composer.json":
             continue
@@ -40,38 +38,17 @@ _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """A class.
-
-    Attributes:
-        path: the path of its file.
-        abstract: whether it is declared abstract.
-        parents: classes that it extends.
-        traits: traits that it uses.
-        functions: its methods that may create routes, by name in lower case.
-        methods: the names of all of its methods, in lower case.
-        members: expressions of properties, by name.
-    """
+    """The path of a class's file, and whether the class is abstract."""
 
     path: str
     abstract: bool = False
-    parents: list[str] = field(default_factory=list)
-    traits: list[str] = field(default_factory=list)
-    functions: dict[str, Function] = field(default_factory=dict)
-    methods: set[str] = field(default_factory=set)
-    members: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function or a method.
-
-    Attributes:
-        body: its statements.
-        parameters: the parameters as JSON.
-        fact: its declaration.
-    """
+    """A function or a method."""
 
     body: Body
     parameters: tuple[Mapping[str, Any], ...]
@@ -82,16 +59,11 @@ class Program:
     """The repository.
 
     Attributes:
-        classes: the classes, by name.
         functions: the functions outside classes, by name in lower case.
-        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
             folder.
         registered: names in statements of classes that look like provider classes.
-
-    Args:
-        files: the files of the repository: PHP files, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -100,11 +72,14 @@ class Program:
         self.paths: set[str] = set()
         self.providers: dict[str, dict[str, None]] = {}
         self.registered: set[str] = set()
+        self._methods: dict[str, Function] = {}
+        self._members: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         given = list(files)
+        self._inheritance = Inheritance(one for one in given if one.language == "php")
         self.version = framework_version(given)
         for one in given:
             self.paths.add(one.path)
@@ -130,47 +105,26 @@ class Program:
 
     def lineage(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
-        known = self._lineages.get(name)
-        if known is not None:
-            return known
-        found: dict[str, None] = {}
-        todo = [name]
-        while todo and len(found) < _MOST_ANCESTORS:
-            at = todo.pop()
-            if at in found:
-                continue
-            found[at] = None
-            held = self.classes.get(at)
-            if held is not None:
-                todo += [*held.parents, *reversed(held.traits)]
-        return self._lineages.setdefault(name, list(found))
+        if name not in self._lineages:
+            self._lineages[name] = [*islice(self._inheritance.ancestors(name), _MOST_ANCESTORS)]
+        return self._lineages[name]
 
     def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
         """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
-            owner: the class.
-            name: the name of the method.
             above: whether to skip the class itself.
         """
-        for one in self.lineage(owner)[1 if above else 0 :]:
-            held = self.classes.get(one)
-            if held is not None and name.lower() in held.methods:
-                return held.functions.get(name.lower())
+        for one in self.lineage(owner)[above:]:
+            fact = self._inheritance.own_method(one, name) if one in self.classes else None
+            if fact is not None:
+                return self._methods.get(fact.symbol)
         return None
 
     def member(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """Return a property of a class, own or inherited: the class's file and an expression.
-
-        Args:
-            owner: the class.
-            name: the name of the property.
-        """
-        for one in self.lineage(owner):
-            held = self.classes.get(one)
-            if held is not None and name in held.members:
-                return held.path, held.members[name]
-        return None
+        """Return a property of a class, own or inherited: the class's file and an expression."""
+        keys = ((one, name) for one in self.lineage(owner))
+        return next((self._members[key] for key in keys if key in self._members), None)
 
     def settings_in(self, name: str) -> int:
         """Return the cost of looking up a setting: the number of settings that must be searched."""
@@ -190,7 +144,12 @@ class Program:
         # A package's setting name starts with the package, then the file.
         while values is None and "." in key:
             file, _, key = key.partition(".")
-            stated = [one for one in self._settings.get(file, ()) if _states_key(one[1], key)]
+            prefix = f"{key}."
+            stated = [
+                (at, settings)
+                for at, settings in self._settings.get(file, ())
+                if key in settings or any(one.startswith(prefix) for one in settings)
+            ]
             if stated:
                 path, values = max(stated, key=lambda one: _count_shared_folders(one[0], near))
         if values is None:
@@ -244,20 +203,6 @@ class Program:
                     listed = self.providers.setdefault(f"{root}/" if root else "", {})
                     listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
-            else:
-                self._add_class(one.path, fact)
-
-    def _add_class(self, path: str, fact: Fact) -> None:
-        owner, _, name = fact.symbol.partition("::")
-        held = self.classes.get(owner)
-        if held is None or held.path != path:
-            return
-        if fact.kind == "declares" and name:
-            held.methods.add(name.lower())
-        elif fact.kind == "extends":
-            held.parents.append(fact.values["name"])
-        elif fact.kind == "uses_trait":
-            held.traits.append(fact.values["name"])
 
     def _add_statement(self, path: str, fact: Fact) -> None:
         values = fact.values
@@ -265,18 +210,54 @@ class Program:
             self.registered.update(_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
+        is_of_class = held is not None and held.path == path
         if values["op"] == "member":
-            if held is not None and held.path == path:
-                held.members[values["name"]] = values["value"]
+            if is_of_class:
+                self._members[owner, values["name"]] = path, values["value"]
         elif values["op"] == "function":
             function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
             if not name:
                 self.functions.setdefault(fact.symbol.lower(), function)
-            elif held is not None and held.path == path:
-                held.functions.setdefault(name.lower(), function)
+            elif is_of_class:
+                self._methods.setdefault(fact.symbol, function)
         else:
             body = Body(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)
+
+
+def providers_of(program: Program) -> Iterator[str]:
+    """Yield provider classes: listed providers, then the application's, then those in packages.
+
+    An application's provider is skipped if the application lists other providers of its own and no
+    statement names this one: Laravel's skeleton contains such providers.
+    """
+    names = (name for listed in program.providers.values() for name in listed)
+    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    found = [
+        (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
+        for name, one in program.classes.items()
+        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_replaced(program, one)
+    ]
+    yield from (name for *_, name in sorted(found))
+
+
+def _is_provider(program: Program, name: str) -> bool:
+    *own, last = program.lineage(name)
+    return bool(own) and any(
+        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
+        for one in (*own, last)
+    )
+
+
+def _is_replaced(program: Program, one: ClassFacts) -> bool:
+    """Return whether the application of a class lists other providers of its own instead."""
+    for root, listed in program.providers.items():
+        own = f"{root}app/"
+        named = (program.classes.get(name) for name in listed)
+        if one.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
+            return True
+    return False
 
 
 def is_test(path: str) -> bool:
@@ -299,10 +280,6 @@ def _provider_names(value: Any) -> Iterator[str]:
             todo += at.values()
         elif isinstance(at, list):
             todo += at
-
-
-def _states_key(values: Mapping[str, Any], key: str) -> bool:
-    return key in values or any(one.startswith(f"{key}.") for one in values)
 
 
 def _count_shared_folders(one: str, other: str) -> int:

@@ -37,19 +37,24 @@ RESOURCES: Final = frozenset(
     {"resource", "resources", "apiresource", "apiresources", "singleton"}
     | {"softdeletableresources"}
 )
-ATTRIBUTES: Final = frozenset(
-    {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain"}
-    | {"namespace", "where", "scopebindings", "withoutscopedbindings", "can", "missing"}
-)
-SETTINGS: Final = frozenset(
-    {"pattern", "patterns", "resourceverbs", "resourceparameters", "singularresourceparameters"}
-)
-CONSTRAINTS: Final = frozenset(
-    {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
-)
 DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
 ROUTING: Final = (
-    VERBS | RESOURCES | ATTRIBUTES | SETTINGS | CONSTRAINTS | DIRECT | {"group", "addroute"}
+    VERBS
+    | RESOURCES
+    | DIRECT
+    | frozenset(
+        {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain", "group"}
+        | {"namespace", "where", "scopebindings", "withoutscopedbindings", "can", "missing"}
+        | {
+            "pattern",
+            "patterns",
+            "resourceverbs",
+            "resourceparameters",
+            "singularresourceparameters",
+        }
+        | {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
+        | {"addroute"}
+    )
 )
 """Router calls that create routes, in lower case."""
 
@@ -59,23 +64,9 @@ _ROUTERS = frozenset(
     | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
 )
 _OTHERS = frozenset(
-    {
-        "currentroutename",
-        "current",
-        "has",
-        "is",
-        "getroutes",
-        "currentrouteaction",
-        "currentrouteuses",
-    }
-    | {
-        "getcurrentroute",
-        "input",
-        "dispatch",
-        "bind",
-        "model",
-    }
-    | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
+    {"currentroutename", "current", "has", "is", "getroutes", "currentrouteaction", "input"}
+    | {"currentrouteuses", "getcurrentroute", "dispatch", "bind", "model", "uses", "matched"}
+    | {"currentroutenamed", "getroutesbyname", "hasmacro", "substitutebindings"}
 )
 """Router calls for other purposes, in lower case."""
 
@@ -338,7 +329,7 @@ class _Reader:
         if node.type not in {"expression_statement", "return_statement"} or held is None:
             return False
         if held.type in {"assignment_expression", "augmented_assignment_expression"}:
-            return self._is_relevant_function(node)
+            return node.parent is not None and self._marks.within(node.parent)
         if held.type in _VALUES:
             return node.type == "return_statement" and _node_size(held) <= _LONGEST
         return self._has_routing_call(held)
@@ -354,10 +345,6 @@ class _Reader:
             return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
         registers = chain.calls[0].name.lower() == "register"
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
-
-    def _is_relevant_function(self, node: Node) -> bool:
-        around = node.parent
-        return around is not None and self._marks.within(around)
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
         held = next(iter(node.named_children), None)

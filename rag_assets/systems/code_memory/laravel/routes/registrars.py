@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
-from rag_assets.systems.code_memory.laravel.routes.router import (
-    ANY,
-    API_RESOURCE,
-    PendingResource,
-    RouteDraft,
-)
-from rag_assets.systems.code_memory.laravel.routes.values import (
+from rag_assets.systems.code_memory.laravel.routes.model import (
     CONSTRAINTS,
     ROUTER,
     Arguments,
@@ -35,6 +28,13 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     read_names,
     text_of,
 )
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    ANY,
+    API_RESOURCE,
+    PendingResource,
+    RouteDraft,
+)
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
@@ -44,11 +44,7 @@ _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authentica
 
 
 def add_broadcast_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Add the route that `Broadcast::routes()` creates.
-
-    Args:
-        given: the arguments: attributes of a group.
-    """
+    """Add the route that `Broadcast::routes()` creates."""
     attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
     with machine.router.group({str(key): value for key, value in attributes.items()}):
         draft = machine.router.add(
@@ -113,12 +109,7 @@ def call_registrar(
 def evaluate_group(
     machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
 ) -> None:
-    """Evaluate the content of a group: a closure, a file, or a method.
-
-    Args:
-        attributes: the attributes of the group.
-        callback: the content of the group.
-    """
+    """Evaluate the content of a group: a closure, a file, or a method."""
     known = _keep_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
@@ -135,12 +126,7 @@ def evaluate_group(
 def _add_routes(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Value:
-    """Return the routes that a call creates; None for other calls.
-
-    Args:
-        name: the name of the call.
-        attributes: attributes that the created routes get.
-    """
+    """Return the routes that a call creates; None for other calls."""
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _add_route(machine, name, given, attributes, frame)
     if name in RESOURCES:
@@ -148,11 +134,8 @@ def _add_routes(
     if attributes:
         return None
     if name == "group":
-        found, callback = _split_group_arguments(given)
-        evaluate_group(machine, found, callback, frame)
+        evaluate_group(machine, *_split_group_arguments(given), frame)
         return ROUTER
-    if name == "fallback":
-        return _add_fallback(machine, given, frame)
     return _add_direct(machine, name, given, frame) if name in DIRECT else None
 
 
@@ -164,7 +147,8 @@ def _add_route(
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
         stated_methods = list_values(given.at(0, "methods"))
-        missing = "the methods are computed" if _has_unknown(stated_methods) else ""
+        is_computed = any(isinstance(one, Unknown) for one in stated_methods)
+        missing = "the methods are computed" if is_computed else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
@@ -176,20 +160,18 @@ def _add_route(
     return draft
 
 
-def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> RouteDraft:
-    context = machine.context(frame)
-    action = given.at(0, "action")
-    draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
-    draft.where({"fallbackPlaceholder": ".*"})
-    draft.fallback = True
-    return draft
-
-
 def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> RouteDraft:
-    """Add a view or redirect route."""
+    """Add a fallback, a view or a redirect."""
+    context = machine.context(frame)
+    if name == "fallback":
+        action = given.at(0, "action")
+        draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
+        draft.where({"fallbackPlaceholder": ".*"})
+        draft.fallback = True
+        return draft
     views = name == "view"
-    context, uri = machine.context(frame), given.at(0, "uri")
-    draft = machine.router.add(("GET", "HEAD") if views else ANY, uri, Closure(None), context)
+    methods = ("GET", "HEAD") if views else ANY
+    draft = machine.router.add(methods, given.at(0, "uri"), Closure(None), context)
     target = text_of(given.at(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
@@ -270,10 +252,6 @@ def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes
     return {key: given.all[0] if given.all else True}
 
 
-def _has_unknown(values: list[Value]) -> bool:
-    return any(isinstance(one, Unknown) for one in values)
-
-
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
@@ -281,20 +259,28 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(
-    machine: Machine, draft: RouteDraft, name: str, given: Arguments, frame: Frame
-) -> Value:
+def call_route(machine: Machine, draft: RouteDraft, name: str, given: Arguments) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
         name: the name of the call, in lower case.
     """
+    first = given.at(0, name)
     if name in CONSTRAINTS:
         draft.where(read_constraints(name, given))
-    elif name in _OF_ROUTE:
-        _OF_ROUTE[name](draft, given)
+    elif name in {"name", "prefix", "domain"}:
+        getattr(draft, name)(first)
+    elif name == "middleware":
+        draft.middleware(read_names(given))
+    elif name == "withoutmiddleware":
+        excluded = list_values(given.at(0, "middleware"))
+        draft.middleware(excluded, key="excluded_middleware")
+    elif name == "can":
+        draft.middleware([read_ability(given)])
     elif name == "uses":
-        machine.router.uses(draft, given.at(0))
+        machine.router.uses(draft, first)
+    elif name == "fallback":
+        draft.fallback = True
     elif name not in _SILENT_ON_ROUTES:
         draft.missing.append(f"a call that Laravel's routes do not have: {name}()")
     return draft
@@ -324,20 +310,3 @@ def call_resource(pending: PendingResource, name: str, given: Arguments) -> Valu
     elif name not in _SILENT_ON_ROUTES:
         pending.options[name] = Unknown(f"{name}()")
     return pending
-
-
-def _set_fallback(draft: RouteDraft, _given: Arguments) -> None:
-    draft.fallback = True
-
-
-_OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
-    "name": lambda draft, given: draft.name(given.at(0, "name")),
-    "middleware": lambda draft, given: draft.middleware(read_names(given)),
-    "withoutmiddleware": lambda draft, given: draft.middleware(
-        list_values(given.at(0, "middleware")), key="excluded_middleware"
-    ),
-    "can": lambda draft, given: draft.middleware([read_ability(given)]),
-    "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
-    "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
-    "fallback": _set_fallback,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,13 +11,11 @@ from typing import Any, Final
 from rag_assets.systems.code_memory.laravel.inflection import singular
 from rag_assets.systems.code_memory.laravel.routes.model import (
     ActionKind,
+    Attributes,
+    Closure,
     Context,
     Parameter,
     Route,
-)
-from rag_assets.systems.code_memory.laravel.routes.values import (
-    Attributes,
-    Closure,
     Unknown,
     Value,
     as_array,
@@ -41,11 +39,7 @@ class RouteDraft:
 
     Attributes:
         uri: the URI; unknown if it is computed.
-        methods: the methods, in order.
         action: its attributes; `uses` is the handler.
-        context: the context of the statement that creates it.
-        wheres: regular expressions, by parameter.
-        fields: columns, by parameter.
         kind, target: kind and target of a view or a redirect; None and "" for others.
         fallback: whether it answers requests that no other route matches.
     """
@@ -80,7 +74,9 @@ class RouteDraft:
 
     def prefix(self, value: Value) -> None:
         """Prepend a prefix to the URI."""
-        uri = join_texts(trim_right(value), "/", trim_left(self.uri))
+        uri = join_texts(
+            trim_text(value, strip=str.rstrip), "/", trim_text(self.uri, strip=str.lstrip)
+        )
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
     def domain(self, value: Value) -> None:
@@ -101,7 +97,7 @@ class RouteDraft:
         domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
         fields |= {
-            name: column for name, column, _ in _FIELD.findall(text_at(self.action, "domain"))
+            name: column for name, column, _ in _FIELD.findall(_text_at(self.action, "domain"))
         }
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", missing)
@@ -148,19 +144,7 @@ class RouteDraft:
         return "computed", ""
 
 
-def trim_left(value: Value) -> str | Unknown:
-    """Return a text without leading slashes."""
-    text = join_texts(value)
-    return text if isinstance(text, Unknown) else text.lstrip("/")
-
-
-def trim_right(value: Value) -> str | Unknown:
-    """Return a text without trailing slashes."""
-    text = join_texts(value)
-    return text if isinstance(text, Unknown) else text.rstrip("/")
-
-
-def text_at(attributes: Attributes, name: str) -> str:
+def _text_at(attributes: Attributes, name: str) -> str:
     """Return an attribute if it is a text, or else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
@@ -200,13 +184,12 @@ class Router:
     """The router.
 
     Args:
-        is_class: returns whether a name is a class.
         version: version of the framework; None if it is unknown, which counts as a late version.
     """
 
-    def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
+    def __init__(self, classes: Container[str], version: int | None = None) -> None:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
-        self._is_class = is_class
+        self._classes = classes
         self._groups: list[Attributes] = []
         self._drafts: dict[str, RouteDraft] = {}
 
@@ -241,14 +224,16 @@ class Router:
         own = attributes.pop("prefix", None)
         last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        draft = RouteDraft(full or "/", _complete_methods(methods), attributes, context)
+        found = [one.upper() for one in methods]
+        found += ["HEAD"] if "GET" in found and "HEAD" not in found else []
+        draft = RouteDraft(full or "/", found, attributes, context)
         draft.prefix(own)
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
         draft.middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
         draft.where(wheres if isinstance(wheres, dict) else {})
-        domain = text_at(draft.action, "domain")
+        domain = _text_at(draft.action, "domain")
         told = draft.methods[-1:] if self._by_last_method else draft.methods
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
@@ -288,7 +273,8 @@ class Router:
 
     def _prepend_controller(self, uses: str) -> Value:
         controller = self._innermost_attribute("controller")
-        if controller is None or "@" in uses or self._is_class(uses.lstrip("\\")):
+        bare = uses.lstrip("\\")
+        if controller is None or "@" in uses or "\\" in bare or bare in self._classes:
             return uses
         return join_texts(controller, "@", uses)
 
@@ -306,11 +292,6 @@ class Router:
 
 def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
     return {key: value for key, value in action.items() if isinstance(key, str)}
-
-
-def _complete_methods(given: Iterable[str]) -> list[str]:
-    found = [one.upper() for one in given]
-    return [*found, "HEAD"] if "GET" in found and "HEAD" not in found else found
 
 
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
@@ -335,7 +316,6 @@ class PendingResource:
 
     Attributes:
         name: the name as stated; may contain dots and slashes.
-        controller: its class.
         options: the options of the registrar, by Laravel's names.
         singleton: whether there is one such resource, so that its routes have no parameter.
     """
@@ -347,21 +327,13 @@ class PendingResource:
 
 
 class ResourceRegistrar:
-    """Adds the routes of a resource.
-
-    Args:
-        router: the router that they are added to.
-    """
+    """Adds the routes of a resource."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def register(self, pending: PendingResource, context: Context) -> None:
-        """Add the routes of a resource, in Laravel's order.
-
-        Args:
-            pending: the resource; its name must be known.
-        """
+        """Add the routes of a resource, in Laravel's order."""
         prefix, separator, last = str(pending.name).rpartition("/")
         if not separator:
             return self._add_routes(last, pending, context)

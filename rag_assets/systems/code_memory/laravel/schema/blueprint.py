@@ -7,9 +7,11 @@ conventions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Computed
@@ -63,7 +65,6 @@ class Blueprint:
     """The columns and commands of one statement on a table.
 
     Attributes:
-        table: the name of the table.
         columns: the columns in order, each with Laravel's attributes: name, type, and the
             attributes of modifiers.
         commands: the commands, in order, each with `name` and Laravel's attributes.
@@ -81,11 +82,6 @@ class Blueprint:
 
     def call(self, name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Attributes | None:
         """Apply a method of Laravel's Blueprint.
-
-        Args:
-            name: the name of the method, in any case.
-            given: values of the positional arguments.
-            named: values of the named arguments.
 
         Returns:
             The attributes that a further call in the chain changes; None if no call can.
@@ -199,57 +195,31 @@ class Blueprint:
 _Method: TypeAlias = Callable[[Blueprint, _Arguments], Attributes | None]
 
 
-def _add_typed_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_column(kind, given.first("column"))
-
-
-def _add_time_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_column(kind, given.first("column"), precision=given.at(1, "precision", 0))
-
-
-def _add_text_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    length = given.at(1, "length") or _STRING_LENGTH
-    return made.add_column(kind, given.first("column"), length=length)
-
-
-def _add_listed_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_column(kind, given.first("column"), allowed=given.at(1, "allowed", []))
-
-
-def _add_integer_column(
-    unsigned: bool, kind: str, made: Blueprint, given: _Arguments
+def _add_stated_column(
+    kind: str, rule: Mapping[str, Any], made: Blueprint, given: _Arguments
 ) -> Attributes:
-    return made.add_column(
-        kind,
-        given.first("column"),
-        autoIncrement=bool(given.at(1, "autoIncrement")),
-        unsigned=unsigned or bool(given.at(2, "unsigned")),
-    )
+    """Add a column as a group of blueprint.toml says."""
+    attributes: Attributes = {}
+    for position, name in enumerate(rule.get("arguments", ()), 1):
+        default = rule.get("defaults", {}).get(name)
+        value = given.at(position, name, default)
+        is_flag = isinstance(default, bool)
+        attributes[name] = bool(value) if is_flag else default if value is None else value
+    name = given.first("column") or rule.get("name")
+    return made.add_column(kind, name, **{**attributes, **rule.get("always", {})})
 
 
-def _add_increments_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_column(kind, given.first("column"), autoIncrement=True, unsigned=True)
+def _read_columns() -> Iterator[tuple[str, _Method]]:
+    """Yield the methods that add one column, by name."""
+    text = files(__package__.rpartition(".")[0]).joinpath("blueprint.toml").read_text("utf-8")
+    for rule in tomllib.loads(text)["columns"]:
+        methods = {**{kind: kind for kind in rule.get("types", ())}, **rule.get("methods", {})}
+        yield from (
+            (name, partial(_add_stated_column, kind, rule)) for name, kind in methods.items()
+        )
 
 
-def _add_id_column(made: Blueprint, given: _Arguments) -> Attributes:
-    name = given.first("column") or "id"
-    return made.add_column("bigInteger", name, autoIncrement=True, unsigned=True)
-
-
-def _add_number_column(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    total, places = (None, None) if kind == "double" else (8, 2)
-    return made.add_column(
-        kind,
-        given.first("column"),
-        total=given.at(1, "total", total),
-        places=given.at(2, "places", places),
-        unsigned=unsigned or bool(given.at(3, "unsigned", False)),
-    )
-
-
-def _add_foreign_id(made: Blueprint, given: _Arguments) -> Attributes:
-    name = given.first("column")
-    return made.add_column("bigInteger", name, autoIncrement=False, unsigned=True)
+_COLUMNS: Final = dict(_read_columns())
 
 
 def _column_for(given: _Arguments) -> Any:
@@ -260,8 +230,8 @@ def _column_for(given: _Arguments) -> Any:
     return stated
 
 
-def _add_foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes:
-    return _add_foreign_id(made, _Arguments([_column_for(given)], {}))
+def _add_foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes | None:
+    return _COLUMNS["foreignId"](made, _Arguments([_column_for(given)], {}))
 
 
 def _add_any_column(made: Blueprint, given: _Arguments) -> Attributes:
@@ -273,15 +243,6 @@ def _add_any_column(made: Blueprint, given: _Arguments) -> Attributes:
 def _add_timestamps(kind: str, made: Blueprint, given: _Arguments) -> None:
     for column in ("created_at", "updated_at"):
         made.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
-
-
-def _add_soft_deletes(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    name, precision = given.at(0, "column", "deleted_at"), given.at(1, "precision", 0)
-    return made.add_column(kind, name, precision=precision, nullable=True)
-
-
-def _add_remember_token(made: Blueprint, _given: _Arguments) -> Attributes:
-    return made.add_column("string", "remember_token", length=100, nullable=True)
 
 
 def _add_morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> None:
@@ -297,29 +258,9 @@ def _add_morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -
     made.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
 
 
-def _add_index_command(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
-
-
-def _add_raw_index(made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_index("index", [given.at(0, "expression")], given.at(1, "name"))
-
-
 def _add_rename(command: str, made: Blueprint, given: _Arguments) -> Attributes:
     values = {"from": given.at(0, "from"), "to": given.at(1, "to")}
     return made.add_command(command, **values)
-
-
-def _add_table_rename(made: Blueprint, given: _Arguments) -> None:
-    made.add_command("rename", to=given.at(0, "to"))
-
-
-def _add_table_drop(command: str, made: Blueprint, _given: _Arguments) -> None:
-    made.add_command(command)
-
-
-def _add_index_drop(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
-    made.drop_index(command, kind, given.at(0, "index"))
 
 
 def _add_column_drops(made: Blueprint, given: _Arguments) -> None:
@@ -327,12 +268,7 @@ def _add_column_drops(made: Blueprint, given: _Arguments) -> None:
     made.drop_columns(first if isinstance(first, list) else [*given.given, *given.named.values()])
 
 
-def _add_soft_deletes_drop(made: Blueprint, given: _Arguments) -> None:
-    made.drop_columns([given.at(0, "column", "deleted_at")])
-
-
-def _add_foreign_column_drop(by_model: bool, made: Blueprint, given: _Arguments) -> None:
-    column = _column_for(given) if by_model else given.at(0, "column")
+def _add_foreign_column_drop(column: Any, made: Blueprint) -> None:
     made.drop_index("dropForeign", "foreign", [column])
     made.drop_columns([column])
 
@@ -344,85 +280,63 @@ def _add_morphs_drop(made: Blueprint, given: _Arguments) -> None:
     made.drop_columns(columns)
 
 
-def _ignore_call(_made: Blueprint, _given: _Arguments) -> None:
-    return None
+def _add_index_command(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
 
 
-_INTEGERS: Final = ("integer", "tinyInteger", "smallInteger", "mediumInteger", "bigInteger")
-_SIMPLE: Final = (
-    *("tinyText", "text", "mediumText", "longText", "boolean", "json", "jsonb", "date", "year"),
-    *("uuid", "ulid", "ipAddress", "macAddress", "binary", "geometry", "geography", "point"),
-    *("polygon", "vector", "computed"),
-)
-_TIMES: Final = ("dateTime", "dateTimeTz", "time", "timeTz", "timestamp", "timestampTz")
-_SHAPES: Final = (
-    *("lineString", "geometryCollection", "multiPoint", "multiLineString", "multiPolygon"),
-    "multiPolygonZ",
-)
+def _add_index_drop(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
+    made.drop_index(command, kind, given.at(0, "index"))
+
+
+_DROPS: Final = {
+    f"drop{name[:1].upper()}{name[1:]}": kind
+    for name, kind in {**_INDEXES, "foreign": "foreign"}.items()
+}
 _MORPHS: Final = {
-    "morphs": "bigInteger",
-    "numericMorphs": "bigInteger",
+    **dict.fromkeys(("morphs", "numericMorphs"), "bigInteger"),
     "uuidMorphs": "uuid",
     "ulidMorphs": "ulid",
 }
 _NAMED: Final[Mapping[str, _Method]] = {
-    **{name: partial(_add_typed_column, name) for name in _SIMPLE},
-    **{name: partial(_add_typed_column, name.lower()) for name in _SHAPES},
-    **{name: partial(_add_time_column, name) for name in _TIMES},
-    **{name: partial(_add_text_column, name) for name in ("char", "string")},
-    **{name: partial(_add_listed_column, name) for name in ("enum", "set")},
-    **{name: partial(_add_integer_column, False, name) for name in _INTEGERS},
-    **{f"unsigned{name}": partial(_add_integer_column, True, name) for name in _INTEGERS},
-    **{f"{name[:-7]}Increments": partial(_add_increments_column, name) for name in _INTEGERS[1:]},
-    **dict.fromkeys(
-        ("increments", "integerIncrements"), partial(_add_increments_column, "integer")
-    ),
-    **{name: partial(_add_number_column, False, name) for name in ("float", "double", "decimal")},
-    **{
-        f"unsigned{name}": partial(_add_number_column, True, name)
-        for name in ("float", "double", "decimal")
-    },
-    "id": _add_id_column,
-    "foreignId": _add_foreign_id,
-    "foreignUuid": partial(_add_typed_column, "uuid"),
-    "foreignUlid": partial(_add_typed_column, "ulid"),
+    **_COLUMNS,
     "foreignIdFor": _add_foreign_id_for,
     "addColumn": _add_any_column,
     **dict.fromkeys(("timestamps", "nullableTimestamps"), partial(_add_timestamps, "timestamp")),
     "timestampsTz": partial(_add_timestamps, "timestampTz"),
     "datetimes": partial(_add_timestamps, "dateTime"),
-    "softDeletes": partial(_add_soft_deletes, "timestamp"),
-    "softDeletesTz": partial(_add_soft_deletes, "timestampTz"),
-    "softDeletesDatetime": partial(_add_soft_deletes, "dateTime"),
-    "rememberToken": _add_remember_token,
     **{name: partial(_add_morphs, kind, False) for name, kind in _MORPHS.items()},
     **{f"nullable{name}": partial(_add_morphs, kind, True) for name, kind in _MORPHS.items()},
     **{name: partial(_add_index_command, kind) for name, kind in _INDEXES.items()},
     "foreign": partial(_add_index_command, "foreign"),
-    "rawIndex": _add_raw_index,
+    "rawIndex": lambda made, given: made.add_index(
+        "index", [given.at(0, "expression")], given.at(1, "name")
+    ),
     **{name: partial(_add_rename, name) for name in ("renameIndex", "renameColumn")},
-    "rename": _add_table_rename,
-    **{name: partial(_add_table_drop, name) for name in ("drop", "dropIfExists")},
-    **{
-        f"drop{name[:1].upper()}{name[1:]}": partial(
-            _add_index_drop, f"drop{name[:1].upper()}{name[1:]}", kind
-        )
-        for name, kind in {**_INDEXES, "foreign": "foreign"}.items()
-    },
+    "rename": lambda made, given: made.add_command("rename", to=given.at(0, "to")),
+    "drop": lambda made, _: made.add_command("drop"),
+    "dropIfExists": lambda made, _: made.add_command("dropIfExists"),
+    **{name: partial(_add_index_drop, name, kind) for name, kind in _DROPS.items()},
     **dict.fromkeys(("dropColumn", "dropColumns"), _add_column_drops),
     **dict.fromkeys(
         ("dropTimestamps", "dropTimestampsTz"),
-        lambda made, _given: made.drop_columns(["created_at", "updated_at"]),
+        lambda made, _: made.drop_columns(["created_at", "updated_at"]),
     ),
-    **dict.fromkeys(("dropSoftDeletes", "dropSoftDeletesTz"), _add_soft_deletes_drop),
-    "dropRememberToken": lambda made, _given: made.drop_columns(["remember_token"]),
-    "dropConstrainedForeignId": partial(_add_foreign_column_drop, False),
-    "dropConstrainedForeignIdFor": partial(_add_foreign_column_drop, True),
+    **dict.fromkeys(
+        ("dropSoftDeletes", "dropSoftDeletesTz"),
+        lambda made, given: made.drop_columns([given.at(0, "column", "deleted_at")]),
+    ),
+    "dropRememberToken": lambda made, _: made.drop_columns(["remember_token"]),
+    "dropConstrainedForeignId": lambda made, given: _add_foreign_column_drop(
+        given.at(0, "column"), made
+    ),
+    "dropConstrainedForeignIdFor": lambda made, given: _add_foreign_column_drop(
+        _column_for(given), made
+    ),
     "dropMorphs": _add_morphs_drop,
     **dict.fromkeys(
-        ("temporary", "engine", "charset", "collation", "comment", "create"), _ignore_call
+        ("temporary", "engine", "charset", "collation", "comment", "create", "innoDb"),
+        lambda _, __: None,
     ),
-    "innoDb": _ignore_call,
 }
 _METHODS: Final[Mapping[str, _Method]] = {name.lower(): method for name, method in _NAMED.items()}
 """Functions that apply a method of Laravel's Blueprint, by its name in lower case."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.values import (
+    CLOSURES,
     COMPUTED,
+    MEMBER_CALLS,
     Call,
     Chain,
     Closure,
@@ -28,11 +30,7 @@ _MOST_METHODS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A raw SQL fragment as a value: the result of `DB::raw`.
-
-    Attributes:
-        sql: its text.
-    """
+    """A raw SQL fragment as a value: the result of `DB::raw`."""
 
     sql: str
 
@@ -42,8 +40,6 @@ class Scope:
     """The names that are known at an expression.
 
     Attributes:
-        owner: the class.
-        function: the name of the method.
         variables: values by name, without the dollar sign; properties are named `this->name`.
     """
 
@@ -53,12 +49,7 @@ class Scope:
 
 
 class ExpressionReader:
-    """Reads the values of one file's expressions.
-
-    Attributes:
-        source: the file.
-        tree: its syntax tree.
-    """
+    """Reads the values of one file's expressions."""
 
     def __init__(self, source: PhpSource) -> None:
         self.source = source
@@ -72,12 +63,7 @@ class ExpressionReader:
         return Scope(owner, function, known)
 
     def value(self, node: Node | None, scope: Scope) -> Any:
-        """Return an expression's value: JSON values, texts with marks, Expression, or Computed.
-
-        Args:
-            node: an expression; None stands for null.
-            scope: the names that are known at the expression.
-        """
+        """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
         return (
             None if node is None else value_of(self.tree, node, self._make_constants(node, scope))
         )
@@ -104,7 +90,6 @@ class ExpressionReader:
 
         Args:
             chain: a single call of the method.
-            scope: the names that are known at the call.
         """
         method = self.own_method(chain, scope)
         if len(chain.calls) > 1 or method is None or method.body is None:
@@ -153,10 +138,6 @@ def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: i
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _read_property(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
-
-
 def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
@@ -194,21 +175,13 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int
     return mark_setting(key, default)
 
 
-def _read_closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
-    return Closure(node)
-
-
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
-    "anonymous_function": _read_closure,
-    "arrow_function": _read_closure,
+    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
     "binary_expression": _read_binary,
     "name": _read_name,
-    "variable_name": _read_variable,
+    **dict.fromkeys(("variable_name", "member_access_expression"), _read_variable),
     "subscript_expression": _read_subscript,
-    "member_access_expression": _read_property,
-    "member_call_expression": _read_call,
-    "nullsafe_member_call_expression": _read_call,
-    "scoped_call_expression": _read_call,
-    "function_call_expression": _read_call,
+    **dict.fromkeys(MEMBER_CALLS, _read_call),
+    **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _read_call),
 }
 """Functions that read expressions which depend on variables, the class or the settings."""

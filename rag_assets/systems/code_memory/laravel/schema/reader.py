@@ -60,8 +60,6 @@ class _Context:
     Attributes:
         scope: the names that are known at the statement, with their values.
         tables: blueprints, by the name of their variable.
-        conditional: whether the statement runs under a condition.
-        depth: number of enclosing method calls.
     """
 
     scope: Scope
@@ -76,7 +74,6 @@ class _Step:
 
     Attributes:
         node: a statement or an expression; None for a step without syntax.
-        context: the context of the node.
         bind: values of variables to set first.
         ends: the complete blueprint, with the fact it becomes.
     """
@@ -104,14 +101,10 @@ def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     reader = ExpressionReader(source)
     facts: list[Fact] = []
     for one in source.classes:
-        method = _find_method(one, "up")
-        if method is not None:
+        method = one.method("up")
+        if method is not None and method.body is not None:
             facts += _MigrationWalk(reader, one).facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
-
-
-def _find_method(owner: ClassLike, name: str) -> Method | None:
-    return next((one for one in owner.methods if one.name == name and one.body is not None), None)
 
 
 class _MigrationWalk:

@@ -21,8 +21,6 @@ class TableState:
 
     Attributes:
         columns, indexes, foreign: attributes, by name.
-        touched: the statements so far, each with the path of its file.
-        reasons: why something may be missing.
     """
 
     def __init__(self) -> None:
@@ -43,7 +41,6 @@ class TableState:
         """Add a column, or change one.
 
         Args:
-            stated: its attributes.
             change_keeps: whether a change keeps attributes that it does not repeat.
         """
         name = stated["name"]
@@ -122,9 +119,7 @@ class Column:
     """A column of a resulting table.
 
     Attributes:
-        name: the name of the column.
         type: Laravel's name of the type (`string`, `bigInteger`).
-        nullable: whether it may be null.
         attributes: all other stated attributes: default, length, unsigned, allowed, comment,
             autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
     """
@@ -142,7 +137,6 @@ class Index:
     Attributes:
         name: the name as stated, or by Laravel's convention.
         kind: primary, unique, index, fulltext or spatialIndex.
-        columns: the columns, in order.
     """
 
     name: str
@@ -156,9 +150,7 @@ class ForeignKey:
 
     Attributes:
         name: stated, or by Laravel's convention.
-        columns: the columns of this table.
         table: the referenced table; "" if it is computed.
-        references: columns of the referenced table.
         on_delete, on_update: the action, in lower case; "" if not stated.
     """
 
@@ -175,12 +167,9 @@ class Table:
     """A table as it is after all migrations.
 
     Attributes:
-        name: its final name.
         columns, indexes, foreign_keys: its parts, in the order of their creation.
         evidence: all statements that changed it under any of its names, in the order in which they
             run.
-        complete: whether no part of it was computed.
-        reasons: why it is incomplete.
     """
 
     name: str
@@ -188,7 +177,6 @@ class Table:
     indexes: tuple[Index, ...]
     foreign_keys: tuple[ForeignKey, ...]
     evidence: tuple[Evidence, ...]
-    complete: bool
     reasons: tuple[str, ...]
 
 
@@ -197,7 +185,6 @@ class Tables:
     """The tables after a repository's migrations.
 
     Attributes:
-        tables: the tables, by name.
         unresolved: statements on a computed table, which may change any table.
     """
 
@@ -249,13 +236,9 @@ def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
 def _ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
     """Yield the statements of all migrations in running order."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
-        for fact in _sort_statements(file):
+        found = [fact for fact in file.facts if fact.kind == "schema"]
+        for fact in sorted(found, key=lambda fact: fact.values["order"]):
             yield Evidence(file.path, fact)
-
-
-def _sort_statements(file: FileFacts) -> list[Fact]:
-    found = [fact for fact in file.facts if fact.kind == "schema"]
-    return sorted(found, key=lambda fact: fact.values["order"])
 
 
 def _apply_statement(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
@@ -288,7 +271,9 @@ def _run_commands(
     for command in commands:
         state.run(command)
         if command["name"] == "renameColumn":
-            _rename_referenced_column(states, name, command["from"], command["to"])
+            for key in (key for one in states.values() for key in one.foreign.values()):
+                if key.get("on") == name and key.get("references") == command["from"]:
+                    key["references"] = command["to"]
         elif command["name"] in {"drop", "dropIfExists"}:
             states.pop(name, None)
 
@@ -298,17 +283,9 @@ def _rename_table(states: dict[str, TableState], name: str, target: str) -> None
     if moved is None or target == name:
         return
     states[target] = moved
-    for state in states.values():
-        for key in state.foreign.values():
-            if key.get("on") == name:
-                key["on"] = target
-
-
-def _rename_referenced_column(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
-    for state in states.values():
-        for key in state.foreign.values():
-            if key.get("on") == name and key.get("references") == old:
-                key["references"] = new
+    for key in (key for one in states.values() for key in one.foreign.values()):
+        if key.get("on") == name:
+            key["on"] = target
 
 
 def _build_table(name: str, state: TableState) -> Table:
@@ -328,7 +305,7 @@ def _build_table(name: str, state: TableState) -> Table:
     keys = tuple(_build_foreign_key(key, stated) for key, stated in state.foreign.items())
     evidence = tuple(Evidence(path, fact) for path, fact in state.touched)
     reasons = tuple(dict.fromkeys(state.reasons))
-    return Table(name, columns, indexes, keys, evidence, not reasons, reasons)
+    return Table(name, columns, indexes, keys, evidence, reasons)
 
 
 def _build_foreign_key(name: str, stated: Mapping[str, Any]) -> ForeignKey:

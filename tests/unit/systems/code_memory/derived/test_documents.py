@@ -17,9 +17,14 @@ from rag_assets.systems.code_memory.derived.documents import (
     signs_of,
 )
 from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
-from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.model import (
+    Derivation,
+    DerivedDocument,
+    Statement,
+    Unresolved,
+    limit_unresolved,
+)
 from rag_assets.systems.code_memory.derived.text import read, render_document
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
 from rag_assets.systems.code_memory.settings.reader import read_json

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.labels import (
+from rag_assets.systems.code_memory.derived.documents import (
     READ_KINDS,
     keep_deciding,
     kinds_of,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
 from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
-from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import _php

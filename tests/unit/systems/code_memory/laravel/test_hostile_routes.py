@@ -7,8 +7,8 @@ from time import thread_time
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
 from rag_assets.systems.code_memory.laravel.routes.model import Routes
-from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER, repository
 

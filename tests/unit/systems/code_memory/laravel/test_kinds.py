@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.labels import kinds_of
+from rag_assets.systems.code_memory.derived.documents import kinds_of
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import source_type_of

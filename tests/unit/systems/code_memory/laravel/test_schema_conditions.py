@@ -62,7 +62,7 @@ def test_methods_that_only_return_are_read() -> None:
     found = tables(migration(CREATED, CREATED.replace("'a'", "'b'")), text)
 
     assert columns(found) == columns(found, "b") == ["id", "code"]
-    assert found.tables["a"].complete
+    assert not found.tables["a"].reasons
 
 
 def test_items_of_a_collection_and_names_in_any_case_are_read() -> None:
@@ -97,7 +97,7 @@ def test_names_that_settings_give_are_those_of_the_repository() -> None:
     index = found.tables["acl_roles"].indexes[-1]
     assert index.columns == ("role_id", "model_id")
     assert index.name == "acl_roles_role_id_model_id_index"
-    assert found.tables["acl_roles"].complete
+    assert not found.tables["acl_roles"].reasons
 
 
 def test_settings_that_are_not_told_leave_a_name_unresolved() -> None:
