@@ -396,20 +396,6 @@ class _NamedBlocks:
         return tuple(BlockPlace(b.block_id or "", max(b.start, start)) for b in touched)
 
 
-def make_starts_unique(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Yield passages with strictly increasing starts, so that a start identifies its passage.
-
-    A passage that would start no later than the previous one starts with its new text instead. It
-    is left out if it has no new text.
-    """
-    last = -1
-    for passage in passages:
-        start = passage.start if passage.start > last else max(passage.new_start, last + 1)
-        if start < passage.end:
-            yield replace(passage, start=start)
-            last = start
-
-
 class Span(Protocol):
     """Anything with character offsets, half open."""
 
