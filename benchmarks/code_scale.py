@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
-from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
+from rag_assets.systems.code_memory.retrieval.asked import asked_names
 from rag_assets.systems.code_memory.retrieval.steps.walk import find_related_nodes as walk_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker

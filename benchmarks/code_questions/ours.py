@@ -22,7 +22,7 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.steps.plan import DEFAULT_STEPS, StepLists, installed_steps
-from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
+from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
 TENANT: Final = "koel"
@@ -51,7 +51,7 @@ _PLAIN: Final = tuple(
     name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
 )
 _STEPS: Final = "rag_assets.retrieval.steps"
-_ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.arranging"
+_ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
 def _whole(query: str) -> AskedKinds:

@@ -29,7 +29,6 @@ from rag_assets.systems.code_memory.outlines import (
     shown_name,
     within_limit,
 )
-from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
@@ -38,7 +37,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     file_node,
     node_of,
 )
-from rag_assets.systems.code_memory.retrieval.unresolved import Question
+from rag_assets.systems.code_memory.retrieval.questions import clarification_of
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     UsesFound,
@@ -47,7 +46,13 @@ from rag_assets.systems.code_memory.retrieval.uses import (
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import (
+    MOST_NODES,
+    MOST_STEPS,
+    Question,
+    Walk,
+    Walker,
+)
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test

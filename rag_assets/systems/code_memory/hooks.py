@@ -18,13 +18,11 @@ from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
-from rag_assets.systems.code_memory.sources.repositories.configuration import (
-    is_true,
-    parse_configuration,
-)
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
+    is_true,
     locate,
+    parse_configuration,
     read_configuration,
 )
 from rag_assets.watch.hooked import hooked_folder

@@ -44,8 +44,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
-from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.sources.runs import RunsConfig
+from rag_assets.systems.code_memory.sources.records import RunsConfig, repository_of
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.tenants.model import Tenant
 

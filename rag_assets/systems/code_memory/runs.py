@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
-from rag_assets.systems.code_memory.sources.runs import RunsConfig
+from rag_assets.systems.code_memory.sources.records import RunsConfig
 from rag_assets.tenants.model import Tenant
 
 MOST_BYTES: Final = 4 << 20

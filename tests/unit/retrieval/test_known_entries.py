@@ -11,7 +11,7 @@ import pytest
 from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
-from rag_assets.systems.code_memory.catalog.relation_state import RelationState
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
 
 OWNER = Owner("a", 1, 1)
 STATE = RelationState("1", "1")

@@ -21,23 +21,21 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
     Readable,
-)
-from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
-from rag_assets.systems.code_memory.catalog.relation_names import (
     defined,
     own_spellings_of,
     qualified,
     separate_nameless,
     spellings_of,
 )
-from rag_assets.systems.code_memory.catalog.relation_rows import number_of_name
-from rag_assets.systems.code_memory.catalog.relation_state import (
+from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.relation_rows import (
     MOMENT,
     RelationMoment,
     RelationState,
+    number_of_name,
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.symbols.naming import local_names
 
 EvidencePlace: TypeAlias = tuple[str, str, int]

@@ -23,8 +23,11 @@ from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
-from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords, Fingerprint
-from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
+from rag_assets.systems.code_memory.catalog.derivations import (
+    CodeDocument,
+    DerivedRecords,
+    Fingerprint,
+)
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.scip import (
@@ -35,21 +38,19 @@ from rag_assets.systems.code_memory.derived.scip import (
 )
 from rag_assets.systems.code_memory.derived.text import render_document
 from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, limit_unresolved
-from rag_assets.systems.code_memory.pipeline.derived_marks import (
+from rag_assets.systems.code_memory.pipeline.labelling import (
     SourceMark,
+    changed_labels,
     derived_configs,
     due_sources,
-    settled_sources,
-)
-from rag_assets.systems.code_memory.pipeline.labelling import (
-    changed_labels,
     files_of,
     is_index,
     is_labelled,
     language_of,
+    settled_sources,
     survey,
 )
-from rag_assets.systems.code_memory.sources.derived import DerivedConfig
+from rag_assets.systems.code_memory.sources.records import DerivedConfig
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.tenants.model import Tenant
 

@@ -49,8 +49,8 @@ from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_T
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.repository import WORKTREE, Repository
-from rag_assets.systems.code_memory.sources.repositories.trees import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Worktree,
     WorktreeFile,

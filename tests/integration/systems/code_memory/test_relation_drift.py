@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.definitions import verdict_of
-from rag_assets.systems.code_memory.pipeline.relation_drift import (
+from rag_assets.systems.code_memory.pipeline.fact_store import (
     RelationDrift,
     compare_relations,
     repair_relations,

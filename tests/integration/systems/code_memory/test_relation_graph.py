@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, P
 from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
-from rag_assets.systems.code_memory.catalog.relation_state import (
+from rag_assets.systems.code_memory.catalog.relation_rows import (
     STATE,
     RelationMoment,
     RelationState,
@@ -36,9 +36,8 @@ from rag_assets.systems.code_memory.catalog.tables import (
 )
 from rag_assets.systems.code_memory.pipeline.labelling import relations_of_texts
 from rag_assets.systems.code_memory.relations.relations import Relations as Recorded
-from rag_assets.systems.code_memory.retrieval.unresolved import Question
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Question, Walk, Walker
 from rag_assets.systems.code_memory.symbols.names import FILE
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -38,7 +38,7 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -1,18 +1,198 @@
-"""The graphs that a process keeps in memory for the most recently queried tenants."""
+"""The graphs that a process keeps in memory for the most recently queried tenants.
+
+A graph is loaded completely, or only its changes since a former state.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
+
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.catalog.database import Database
-from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
-from rag_assets.systems.code_memory.catalog.graph.loading import GraphLoader
-from rag_assets.systems.code_memory.catalog.relation_state import RelationState
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.documents.readable import select_returnable
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.systems.code_memory.catalog.graph.graph import (
+    Graph,
+    GraphDocument,
+    GraphKey,
+    Segment,
+    SegmentBuilder,
+)
+from rag_assets.systems.code_memory.catalog.relation_rows import STATE, RelationState
+from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, symbols
+from rag_assets.systems.code_memory.sources.records import repository_of
+
+_BATCH = 1_000
+_MOST_SEGMENTS = 8
+_FEW_TEXTS = 1_000
+_WASTE = 2
+"""Maximum ratio of the number of all texts in the segments to that of the needed texts, and to that
+of the first segment's texts."""
+_SYMBOL_COLUMNS = (
+    *("chunk_set_key", "position", "symbol", "short", "role", "public"),
+    *("line_start", "line_end", "content_hash"),
+)
+_EDGE_COLUMNS = (
+    *("chunk_set_key", "position", "kind", "stated_of", "target", "how", "confidence"),
+    *("line_start", "line_end", "path"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """The documents of a build, each with the key of its text, and the state they were read in."""
+
+    state: RelationState
+    rows: Sequence[Sequence[Any]]
+
+    @property
+    def keys(self) -> set[str]:
+        return {row[-1] for row in self.rows}
+
+
+class GraphLoader:
+    """Reads graphs from the catalog; each graph shows exactly one state.
+
+    Args:
+        database: the catalog's database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, key: GraphKey, most: int, former: Graph | None = None) -> Graph | None:
+        """Return the current graph of a build; None if it needs too much memory.
+
+        Args:
+            key: the build.
+            most: maximum size of the graph in bytes.
+            former: the build's graph in a former state, whose texts are reused.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        with self._database.snapshot() as connection:
+            found = _read_documents(connection, key)
+            kept = _ReusedSegments() if former is None else _choose_segments(former, found)
+            missing = sorted(found.keys - kept.texts.keys())
+            if missing:
+                added = _load_segment(connection, key, missing, kept.next_text, most - kept.bytes)
+                if added is None:
+                    return None
+                segment, numbers = added.done()
+                kept = _ReusedSegments((*kept.segments, segment), {**kept.texts, **numbers})
+        by_id = _build_documents(found.rows, kept.texts)
+        graph = Graph(key, found.state, kept.segments, kept.texts, by_id)
+        return graph if graph.bytes <= most else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ReusedSegments:
+    """Segments that are reused, and the numbers of the needed texts in them."""
+
+    segments: tuple[Segment, ...] = ()
+    texts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def next_text(self) -> int:
+        return self.segments[-1].first + self.segments[-1].count if self.segments else 0
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self.segments)
+
+
+def _read_documents(connection: Connection, key: GraphKey) -> _Documents:
+    known = and_(
+        document_kinds.c.tenant == documents.c.tenant,
+        document_kinds.c.document_id == documents.c.document_id,
+    )
+    query = (
+        select_returnable(
+            key.ref.id,
+            key.generation,
+            *(documents.c.document_id, documents.c.uri, documents.c.source),
+            *(documents.c.access_scope, documents.c.source_type),
+            *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
+        )
+        .outerjoin(document_kinds, known)
+        .where(document_index.c.chunk_set_key.is_not(None))
+    )
+    state = connection.execute(STATE, {"tenant": key.ref.id}).one()
+    return _Documents(RelationState(*state), connection.execute(query).all())
+
+
+def _choose_segments(former: Graph, found: _Documents) -> _ReusedSegments:
+    """Return the segments to reuse: all of them, only the first, or none.
+
+    When there are many small segments, they are combined. Everything is loaded again if too much of
+    it belongs to texts that no document has.
+    """
+    if former.state.rows != found.state.rows or not former.segments:
+        return _ReusedSegments()
+    wanted = found.keys
+    texts = {key: number for key, number in former.texts.items() if key in wanted}
+    segments = former.segments
+    if len(segments) >= _MOST_SEGMENTS:
+        segments = segments[:1]
+        texts = {key: number for key, number in texts.items() if number < segments[0].count}
+    held = sum(one.count for one in segments)
+    alive = len(texts) * _WASTE > held or held - len(texts) < _FEW_TEXTS
+    return (
+        _ReusedSegments(segments, texts)
+        if alive and segments[0].count * _WASTE > held
+        else _ReusedSegments()
+    )
+
+
+def _load_segment(
+    connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
+) -> SegmentBuilder | None:
+    """Return a segment of texts; None if it would exceed the maximum size."""
+    builder = SegmentBuilder(first)
+    for batch in batched(texts, _BATCH):
+        rows = (
+            connection.execute(_rows_of(table, columns, key.ref.id, batch)).all()
+            for table, columns in ((symbols, _SYMBOL_COLUMNS), (edges, _EDGE_COLUMNS))
+        )
+        builder.add(batch, *rows)
+        if builder.bytes > most:
+            return None
+    return builder
+
+
+def _rows_of(
+    table: Table, columns: Sequence[str], tenant_id: str, keys: Sequence[str]
+) -> Select[Any]:
+    return (
+        select(*(table.c[name] for name in columns))
+        .where(table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, keys))
+        .order_by(table.c.chunk_set_key, table.c.position)
+    )
+
+
+def _build_documents(
+    rows: Sequence[Sequence[Any]], texts: Mapping[str, int]
+) -> dict[str, GraphDocument]:
+    intern = sys.intern
+    return {
+        document_id: GraphDocument(
+            *(document_id, uri, intern(source), intern(repository_of(source)), intern(scope)),
+            *(intern(source_type), kinds, text_key, texts[text_key]),
+        )
+        for document_id, uri, source, scope, source_type, kinds, text_key in rows
+    }
+
 
 _LOG = logging.getLogger(__name__)
 

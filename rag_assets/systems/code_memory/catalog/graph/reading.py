@@ -16,19 +16,22 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
+    Nameless,
     NamesCalled,
     Permits,
-)
-from rag_assets.systems.code_memory.catalog.graph.columns import NONE, Lookup
-from rag_assets.systems.code_memory.catalog.graph.graph import MOST_MET, Graph, GraphDocument
-from rag_assets.systems.code_memory.catalog.graph.segment import Segment
-from rag_assets.systems.code_memory.catalog.relation_names import (
-    Nameless,
     defined,
     own_spellings_of,
     qualified,
     separate_nameless,
     spellings_of,
+)
+from rag_assets.systems.code_memory.catalog.graph.graph import (
+    MOST_MET,
+    NONE,
+    Graph,
+    GraphDocument,
+    Lookup,
+    Segment,
 )
 from rag_assets.systems.code_memory.catalog.relations import RelationRows, list_spellings
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names

@@ -16,16 +16,16 @@ from rag_assets.retrieval.steps.recall import entry_filter_of
 from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, asked_names
-from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
+from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.steps.places import (
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow
+from rag_assets.systems.code_memory.retrieval.steps.views import (
+    Views,
     find_entries_at,
     list_related_places,
     place_of_node,
     start_places,
 )
-from rag_assets.systems.code_memory.retrieval.steps.views import Views
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS

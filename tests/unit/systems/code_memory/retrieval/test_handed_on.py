@@ -15,8 +15,10 @@ import pytest
 
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.sources.model import uri_of
-from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, NamesCalled
-from rag_assets.systems.code_memory.catalog.relation_names import (
+from rag_assets.systems.code_memory.catalog.found_relations import (
+    Direction,
+    FoundEdge,
+    NamesCalled,
     defined,
     own_spellings_of,
     qualified,
@@ -24,7 +26,7 @@ from rag_assets.systems.code_memory.catalog.relation_names import (
 )
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
-from rag_assets.systems.code_memory.retrieval.handed_on import HandedOn, Sought
+from rag_assets.systems.code_memory.retrieval.view import HandedOn, Sought
 from rag_assets.systems.code_memory.symbols.names import FILE, short_name
 
 REPOSITORY = "repo"
