@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
 )
-from rag_assets.systems.code_memory.catalog.relations import Relations
+from rag_assets.systems.code_memory.catalog.relations import RelationRows
 from rag_assets.systems.code_memory.relations.reexports import (
     Handed,
     group_members_by_reexport,
@@ -183,7 +183,7 @@ class NamesRead(NamedTuple):
 class View:
     """A caller's readable view of a tenant's relations."""
 
-    relations: Relations
+    relations: RelationRows
     policy: AccessPolicy
     caller: Caller
 
@@ -231,7 +231,7 @@ class View:
         return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
-        """Return the places of names in documents; see Relations.name_uses."""
+        """Return the places of names in documents; see RelationRows.name_uses."""
         rows = self.relations.name_uses(wanted, names, limit) if wanted else []
         return NamesRead(self._filter_permitted(rows), is_cut=len(rows) >= limit)
 
@@ -290,7 +290,7 @@ class View:
         """Return the edges that start or end at nodes.
 
         Args:
-            nodes, direction, only, without: see Relations.edges.
+            nodes, direction, only, without: see RelationRows.edges.
             files: files whose edges outside of definitions are also returned, unless the direction
                 is "in".
             most: maximum edges per direction; if there are more, none are returned. By default the

@@ -18,9 +18,9 @@ from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
-from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
+from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,

@@ -10,9 +10,9 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
-from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
+from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.relevance import Flow, Reached
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings, SurroundingsCache

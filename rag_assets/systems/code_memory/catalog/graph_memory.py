@@ -21,7 +21,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.storage.catalog.database import Database, is_any_of
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.tables import document_index, documents
-from rag_assets.systems.code_memory.catalog.graph.graph import (
+from rag_assets.systems.code_memory.catalog.graph import (
     Graph,
     GraphDocument,
     GraphKey,
