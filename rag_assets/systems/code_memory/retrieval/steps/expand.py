@@ -26,7 +26,7 @@ from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.relevance import Relevance, relevance
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
 from rag_assets.systems.code_memory.retrieval.steps.views import Views, find_entries_at, place_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -161,7 +161,7 @@ class Expand(TrustedStep):
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
             walk = await run_sync(partial(_walk_from_candidates, view, surroundings, best, found))
-            if not walk.relevance.gained:
+            if not walk.flow.reached:
                 return progress
             places = await find_entries_at(self._services, progress, [*walk.gains])
             rated = _rate_candidates(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
@@ -169,8 +169,8 @@ class Expand(TrustedStep):
             arrangement = arrange_candidates(
                 rated, asked_kinds(progress.search.request.query), depth
             )
-        paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
-        walked = Walked(frozenset(), paths, walk.relevance.complete)
+        paths = tuple(one.path for one in walk.flow.reached if len(one.path) > 1)
+        walked = Walked(frozenset(), paths, walk.flow.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
@@ -185,7 +185,7 @@ class _Walk:
         types: source types of definitions, by document and name.
     """
 
-    relevance: Relevance
+    flow: Flow
     gains: Mapping[Place, float]
     types: Mapping[tuple[str, str], str]
 
@@ -213,9 +213,9 @@ def _walk_from_candidates(
             key = symbol.source, symbol.name
             nodes[key] = node
             seeds[key] = max(seeds.get(key, 0.0), score)
-    brought = relevance(view, surroundings, seeds, nodes)
+    brought = flow_from_results(view, surroundings, seeds, nodes)
     gains: dict[Place, float] = {}
-    for reached in brought.gained:
+    for reached in brought.reached:
         place = place_of(reached)
         if place is not None:
             gains.setdefault(place, reached.score)

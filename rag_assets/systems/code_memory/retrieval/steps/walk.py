@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_names
 from rag_assets.systems.code_memory.retrieval.steps.views import (
     Views,
     find_entries_at,
@@ -194,7 +194,9 @@ def find_related_nodes(
     nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(begun, 1.0)
-    found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
+    found = flow_from_names(
+        view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted
+    )
     found = replace(found, complete=found.complete and len(begun) == len(nodes))
     return found, all(by_name)
 
