@@ -114,7 +114,8 @@ class CodeAnswers:
         return Walker(self.reader.catalog, self.reader.policy)
 
     @property
-    def _has_several_repositories(self) -> bool:
+    def _several(self) -> bool:
+        """Return whether the tenant has several repositories, so that places must name theirs."""
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
@@ -131,7 +132,7 @@ class CodeAnswers:
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._has_several_repositories).lines(name), ""]
+            lines += [*Tree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._walk_from(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
@@ -184,8 +185,8 @@ class CodeAnswers:
             _coverage_note(resolver, len(relations), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        lines = [*format_relations(relations, several=self._has_several_repositories)]
-        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
+        lines = [*format_relations(relations, several=self._several)]
+        lines += format_possible_uses(uses.possible, several=self._several)
         heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
@@ -202,14 +203,8 @@ class CodeAnswers:
             return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
         read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        lines = [
-            *format_groups(
-                all_of_it.shown, all_of_it.stated, several=self._has_several_repositories
-            )
-        ]
-        lines += format_possible_uses(
-            all_of_it.uses.possible, several=self._has_several_repositories
-        )
+        lines = [*format_groups(all_of_it.shown, all_of_it.stated, several=self._several)]
+        lines += format_possible_uses(all_of_it.uses.possible, several=self._several)
         notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
@@ -232,10 +227,8 @@ class CodeAnswers:
         if not all_of_it.is_known and not all_of_it.uses.possible:
             return self._explain_unknown(said)
         uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
-        lines = [
-            *format_tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
-        ]
-        lines += format_possible_uses(uses, several=self._has_several_repositories)
+        lines = [*format_tests(all_of_it.shown, all_of_it.stated, several=self._several)]
+        lines += format_possible_uses(uses, several=self._several)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         read = _coverage_note(resolver, len(lines), all_of_it.uses)
@@ -343,14 +336,14 @@ class CodeAnswers:
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
         runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
         answer += format_relations(
-            [one for walk in runs for one in walk.relations], several=self._has_several_repositories
+            [one for walk in runs for one in walk.relations], several=self._several
         )
         left = len(targets) - _FEW
         notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
         return within_limit(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
-        return place(uri, line, several=self._has_several_repositories)
+        return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
@@ -359,7 +352,7 @@ class CodeAnswers:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
         files = [book.locate_file(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.about(files, several=self._has_several_repositories)
+        lines, notes = book.about(files, several=self._several)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
@@ -372,7 +365,7 @@ class CodeAnswers:
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
-            where = place(hit.uri, hit.line_start, several=self._has_several_repositories)
+            where = place(hit.uri, hit.line_start, several=self._several)
             changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
@@ -404,10 +397,7 @@ class CodeAnswers:
             if walk.relations:
                 yield f"{name}"
                 yield from (
-                    f"  {line}"
-                    for line in format_relations(
-                        walk.relations, several=self._has_several_repositories
-                    )
+                    f"  {line}" for line in format_relations(walk.relations, several=self._several)
                 )
 
     def _walk_from(
@@ -454,7 +444,7 @@ class CodeAnswers:
         if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
             return
         for name, node in [*begun.items()][:_FEW]:
-            where = place(node.uri, node.line_start, several=self._has_several_repositories)
+            where = place(node.uri, node.line_start, several=self._several)
             shown = shown_name(name.removeprefix(TABLE))
             yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
@@ -480,9 +470,7 @@ class CodeAnswers:
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
         places = find_places_of_name(view, last) if is_name else NO_USES
-        listed_places = [
-            *format_possible_uses(places.possible, several=self._has_several_repositories)
-        ]
+        listed_places = [*format_possible_uses(places.possible, several=self._several)]
         notes = [
             *lacking,
             *read,

@@ -48,18 +48,6 @@ _EDGE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Documents:
-    """The documents of a build, each with the key of its text, and the state they were read in."""
-
-    state: RelationState
-    rows: Sequence[Sequence[Any]]
-
-    @property
-    def keys(self) -> set[str]:
-        return {row[-1] for row in self.rows}
-
-
 class GraphLoader:
     """Reads graphs from the catalog; each graph shows exactly one state.
 
@@ -82,17 +70,18 @@ class GraphLoader:
             ServiceUnavailable: Postgres does not answer.
         """
         with self._database.snapshot() as connection:
-            found = _read_documents(connection, key)
-            kept = _ReusedSegments() if former is None else _choose_segments(former, found)
-            missing = sorted(found.keys - kept.texts.keys())
+            state, rows = _read_documents(connection, key)
+            texts = {row[-1] for row in rows}
+            kept = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
+            missing = sorted(texts - kept.texts.keys())
             if missing:
                 added = _load_segment(connection, key, missing, kept.next_text, most - kept.bytes)
                 if added is None:
                     return None
                 segment, numbers = added.done()
                 kept = _ReusedSegments((*kept.segments, segment), {**kept.texts, **numbers})
-        by_id = _build_documents(found.rows, kept.texts)
-        graph = Graph(key, found.state, kept.segments, kept.texts, by_id)
+        by_id = _build_documents(rows, kept.texts)
+        graph = Graph(key, state, kept.segments, kept.texts, by_id)
         return graph if graph.bytes <= most else None
 
 
@@ -112,7 +101,10 @@ class _ReusedSegments:
         return sum(one.bytes for one in self.segments)
 
 
-def _read_documents(connection: Connection, key: GraphKey) -> _Documents:
+def _read_documents(
+    connection: Connection, key: GraphKey
+) -> tuple[RelationState, Sequence[Sequence[Any]]]:
+    """Return the state of the relations, and the documents, each with the key of its text last."""
     known = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,
@@ -129,18 +121,17 @@ def _read_documents(connection: Connection, key: GraphKey) -> _Documents:
         .where(document_index.c.chunk_set_key.is_not(None))
     )
     state = connection.execute(STATE, {"tenant": key.ref.id}).one()
-    return _Documents(RelationState(*state), connection.execute(query).all())
+    return RelationState(*state), connection.execute(query).all()
 
 
-def _choose_segments(former: Graph, found: _Documents) -> _ReusedSegments:
+def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _ReusedSegments:
     """Return the segments to reuse: all of them, only the first, or none.
 
     When there are many small segments, they are combined. Everything is loaded again if too much of
     it belongs to texts that no document has.
     """
-    if former.state.rows != found.state.rows or not former.segments:
+    if former.state.rows != state.rows or not former.segments:
         return _ReusedSegments()
-    wanted = found.keys
     texts = {key: number for key, number in former.texts.items() if key in wanted}
     segments = former.segments
     if len(segments) >= _MOST_SEGMENTS:

@@ -9,7 +9,7 @@ even after an interrupted run they are right once this is done.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -19,6 +19,7 @@ from rag_assets.common.hashing import key_of
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import SourceMetadata, path_of
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.fact_stores import DerivedWork
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.model import PushedRecord
@@ -62,63 +63,31 @@ _TEXTS_AT_ONCE: Final = 500
 """Number of texts that are read from the lake together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """The result of deriving documents.
-
-    Attributes:
-        changed: documents that are new, changed or deleted; the next listing finds them.
-        documents: all documents of the sources that were derived.
-        indexes: path and figures of each SCIP index.
-    """
-
-    changed: int = 0
-    documents: int = 0
-    indexes: tuple[str, ...] = ()
-
-    @property
-    def lines(self) -> Mapping[str, str]:
-        """Return the figures for the run's page."""
-        if not self.documents and not self.changed:
-            return {}
-        shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
-        indexes = {"SCIP indexes": "; ".join(self.indexes)} if self.indexes else {}
-        return {"derived of files": shown, **indexes}
-
-
-@dataclass(frozen=True, slots=True)
-class _DerivedSources:
-    """Documents and labels that were derived from sources.
-
-    Attributes:
-        records: the derived documents of each source.
-        labels: the new labels of documents whose recorded labels differ.
-    """
-
-    records: tuple[DerivedRecords, ...] = ()
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-def derive_documents(ctx: TenantContext) -> Derived:
+def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive documents again for sources with changed files."""
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
-        return Derived()
+        return DerivedWork()
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
-    found = _derive_from_sources(ctx, serving.number, due)
+    records, labels = _derive_from_sources(ctx, serving.number, due)
     code = code_catalog(ctx.catalog)
-    if found.labels:
+    if labels:
         ctx.guard()
-        code.kinds.record(ctx.ref, found.labels)
-    for one in found.records:
+        code.kinds.record(ctx.ref, labels)
+    for one in records:
         ctx.guard()
         changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
         indexes += [said.told for said in one.unresolved if said.about == INDEXES]
-    return Derived(changed, documents, tuple(indexes))
+    if not documents and not changed:
+        return DerivedWork()
+    lines = {
+        "derived of files": f"{counted(documents, 'document')}, {changed:,} of them to be listed"
+    }
+    return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
@@ -142,20 +111,20 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: found for source, found in done.items() if source not in damaged}
-    return list(_derive_from_sources(ctx, serving.number, intact).records)
+    return _derive_from_sources(ctx, serving.number, intact)[0]
 
 
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
-) -> _DerivedSources:
-    """Derive documents and labels from these sources.
+) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
+    """Derive the documents of these sources, and the labels that differ from the recorded ones.
 
     Args:
         generation: the build with the files to read.
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
-        return _DerivedSources()
+        return [], {}
     configs = derived_configs(ctx.tenant)
     indexed = sorted(
         (
@@ -201,7 +170,7 @@ def _derive_from_sources(
         )
         for source, mark in marks.items()
     ]
-    return _DerivedSources(tuple(of_sources), labels)
+    return of_sources, labels
 
 
 def _read_references(

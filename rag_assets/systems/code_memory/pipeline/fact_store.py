@@ -85,11 +85,7 @@ class RelationDrift:
 
 
 def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents; read-only.
-
-    Args:
-        share: the share of the texts to process, selected by their chunk_set_key.
-    """
+    """Compare the rows of a share of the texts, and all derived documents; read-only."""
     return _compare_share(ctx, share, mend=False)
 
 
@@ -189,8 +185,7 @@ class CodeFacts:
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
         """Derive documents again for sources with changed files."""
-        derived = derive_documents(ctx)
-        return DerivedWork(derived.changed, derived.lines)
+        return derive_documents(ctx)
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why routes and tables must be derived again; None if they are up to date."""

@@ -112,7 +112,7 @@ class AskedNames:
     """The names in a question.
 
     Attributes:
-        names: the names as written, in order.
+        names: the names as written.
         wanted: source types that its words ask for.
         relational: whether all words besides the names concern relations.
         is_bare: whether it consists of names alone.
@@ -136,64 +136,54 @@ def asked_names(
     controller_class: str | None = None,
     table_name: str | None = None,
 ) -> AskedNames:
-    """Return the names in a question; names that are passed separately come first.
-
-    Args:
-        route_name, controller_class, table_name: names passed with the question.
-    """
+    """Return the names in a question; names that are passed separately come first."""
     given = [one for one in (route_name, controller_class) if one]
     given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
-    said = _read_question(query)
-    words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
+    in_question, rest = _read_question(query)
+    words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
-    names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
+    names = tuple(dict.fromkeys([*given, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
-    plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
+    plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
-    is_bare = bool(said.names) and not said.rest
+    is_bare = bool(in_question) and not rest
     # A bare question may be an ordinary word and not a name.
     relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
     return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
-@dataclass(frozen=True, slots=True)
-class _QuestionWords:
-    """The names in a question, and its other words."""
-
-    names: list[str]
-    rest: list[str]
-
-
-def _read_question(query: str) -> _QuestionWords:
-    said = _QuestionWords([], [])
+def _read_question(query: str) -> tuple[list[str], list[str]]:
+    """Return the names in a question, and its other words."""
+    names: list[str] = []
+    rest: list[str] = []
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
         # A question of a single word is a name whatever its form: `save!`, `nil?` or `x=`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
-        return _QuestionWords([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
+        return [whole, plain] if _MARKED.fullmatch(whole) else [plain], []
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)
         after = tokens[at + 1].group().rstrip(_ENDS) if at + 1 < len(tokens) else ""
         if token in _METHODS and after.startswith("/"):
-            said.names.append(f"{token} {after}"[:_LONGEST])
+            names.append(f"{token} {after}"[:_LONGEST])
             at += 2
         elif _is_name(token, tokens[at], query):
-            said.names.append(token)
+            names.append(token)
             # A word for a type that only describes a name does not ask for that type.
-            if said.rest and said.rest[-1] in _TYPES:
-                said.rest.pop()
+            if rest and rest[-1] in _TYPES:
+                rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(said.rest):
-            said.names.append(after)
+        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(rest):
+            names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
-            said.names.append(token)
+            names.append(token)
             at += 2
         else:
-            said.rest.append(token)
+            rest.append(token)
             at += 1
-    return said
+    return names, rest
 
 
 def _is_requested_type(rest: list[str]) -> bool:

@@ -92,7 +92,6 @@ class Relation:
     """An edge under its user-facing name, with its evidence.
 
     Attributes:
-        kind: the kind of the relation.
         source, target: names of nodes in one repository.
         how: see relations.relations.How; for a use by name, "name" or "possible".
         confidence: 0 to 1.
@@ -121,16 +120,10 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
     kind = kind_of(edge, known)
     if kind is None:
         return None
+    ends = stated_of(edge), edge.target
+    lines = edge.line_start, edge.line_end
     return Relation(
-        kind,
-        stated_of(edge),
-        edge.target,
-        edge.how,
-        edge.confidence,
-        edge.uri,
-        edge.line_start,
-        edge.line_end,
-        edge.evidence or "",
+        kind, *ends, edge.how, edge.confidence, edge.uri, *lines, evidence=edge.evidence or ""
     )
 
 

@@ -46,10 +46,9 @@ _UNKNOWN: Final = (
 
 
 def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
-    """Return a question to the user that lists definitions with similar names.
+    """Return a question to the user that lists definitions with names similar to a question's.
 
     Args:
-        query: the question that had no results.
         first: names with this prefix are listed first.
     """
     names = nearest_names(view, query, first=first)
@@ -61,11 +60,7 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
 
 
 def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
-    """Return the names of definitions most similar to a question or a name, the nearest first.
-
-    Args:
-        view, query, first: see clarification_of.
-    """
+    """Return the names of definitions most similar to a question or a name, the nearest first."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
@@ -125,13 +120,7 @@ _GIVEN: Final = ("route_name", "controller_class", "table_name")
 
 @dataclass(frozen=True, slots=True)
 class _AskedName:
-    """A name that a request mentions.
-
-    Attributes:
-        field: the field of the request that contains it.
-        name: the name as written.
-        lookup: the name as relations store it.
-    """
+    """A name in a field of a request, as written, and as relations store it."""
 
     field: str
     name: str

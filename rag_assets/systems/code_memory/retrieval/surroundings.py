@@ -127,7 +127,7 @@ class Way:
         key, node: the other node.
         kind: the kind of the edge.
         is_named: whether the relation has a user-facing name.
-        document_id: id of the document that states it.
+        document_id: the document that states it.
     """
 
     share: float
@@ -185,7 +185,6 @@ class Surroundings:
         Args:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
-            nodes: these nodes.
         """
         files = {key: file for file, key in files_of(keys, nodes).items()}
         asked = [_Asked(key, files.get(key)) for key in keys]
@@ -279,7 +278,7 @@ def _build_around(
     relations = [_relation_of(edge, known) for edge, *_ in followed]
     crowds = _count_crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
-        crowd = crowds[_is_inferred(edge), (kind, is_named), way]
+        crowd = crowds[edge.how == "inferred", (kind, is_named), way]
         share = share_of(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
@@ -299,13 +298,9 @@ def _count_crowds(
     crowds: defaultdict[_Among, float] = defaultdict(float)
     for relation, (edge, way, _) in zip(relations, edges, strict=True):
         crowds[True, relation, way] += edge.confidence
-        if not _is_inferred(edge):
+        if edge.how != "inferred":
             crowds[False, relation, way] += edge.confidence
     return crowds
-
-
-def _is_inferred(edge: FoundEdge) -> bool:
-    return edge.how == "inferred"
 
 
 def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:

@@ -65,11 +65,9 @@ class Use:
     """A place that uses, or may use, a definition.
 
     Attributes:
-        target: the definition.
+        target: the name of the definition.
         name: the name as written there.
-        kind: how it is used.
         receiver: the last name in front of it; "" without a receiver.
-        uri, line: URI and line of the use.
         repository: the repository of its file.
         within: the innermost definition around it; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
@@ -169,11 +167,10 @@ class _File:
 def uses_of_nodes(
     view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
 ) -> UsesFound:
-    """Return the uses of definitions by name.
+    """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        nodes: definitions; other nodes are ignored.
-        stated: uris, lines and names of known uses, which are left out.
+        stated: known uses, which are left out.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -262,7 +259,9 @@ class _Resolving:
         is_foreign = is_program and family_of(language) != target.family
         if is_foreign and place.kind not in _MENTIONS:
             return None
-        if row.uri == target.node.uri and self._is_own(target, place.line):
+        if row.uri == target.node.uri and (
+            (target.node.line_start or 0) <= place.line <= (target.node.line_end or 0)
+        ):
             return None
         at = row.uri, place.line, target.name
         exact = self._exact.get(at, set())
@@ -277,11 +276,6 @@ class _Resolving:
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
             *(row.source, within, why, len(candidates | {target.node.name})),
         )
-
-    def _is_own(self, target: _Target, line: int) -> bool:
-        node = target.node
-        first, last = node.line_start or 0, node.line_end or 0
-        return first <= line <= last
 
     def _explain_certainty(
         self,
@@ -397,16 +391,13 @@ class _Resolving:
 
 
 def find_places_of_name(view: View, name: str) -> UsesFound:
-    """Return the places of a name, defined or not: what `grep -w` would find.
-
-    Args:
-        name: one word.
-    """
+    """Return the places of a single word, defined or not: what `grep -w` would find."""
     names = view.name_uses([name], [], MOST_ROWS)
     files = _files(names.rows)
     uses = tuple(
         Use(
-            name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0
+            *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
+            *(None, "", 0),
         )
         for file in files
         for one in file.names[name].uses

@@ -66,7 +66,6 @@ class Sought(NamedTuple):
     Attributes:
         source: the repository.
         name: the name, qualified by the file's imports as far as the path of the file shows.
-        path: the path of the file.
     """
 
     source: str
@@ -380,8 +379,7 @@ class View:
 
         Args:
             keys: the keys of the nodes, the most relevant first.
-            nodes: known nodes, by key.
-            direction, only, without: see edges.
+            nodes: known nodes.
         """
         first: dict[NodeKey, str] = {}
         for key in keys:
@@ -415,11 +413,7 @@ class View:
         return {end: other_node(end[1], end[0]) for end in others} | met
 
     def files(self, names: Sequence[str]) -> list[Node]:
-        """Return nodes for those files that exist.
-
-        Args:
-            names: `file:` and a document's URI.
-        """
+        """Return nodes for those files that exist; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._filter_permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]

@@ -6,7 +6,7 @@ also describes relations that it may lack because they are only known when the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -61,13 +61,7 @@ _FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about relations.
-
-    Attributes:
-        name: the name of the start node.
-        kinds: the kinds of the relations to follow; empty for all.
-        direction: the direction in which to follow them.
-    """
+    """A question about the relations of a name; without kinds, about relations of all kinds."""
 
     name: str
     kinds: Collection[str]
@@ -98,7 +92,10 @@ def describe_unresolved(
     ]
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
     counts = [(uri, one) for uri, one in found if uri in readable]
-    return _describe_statements(counts) if counts else None
+    if not counts:
+        return None
+    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in counts]
+    return f"{counted(len(counts), 'statement')} of routes or tables computed: {_join_first(lines)}"
 
 
 def describe_unfollowed_calls(
@@ -107,9 +104,6 @@ def describe_unfollowed_calls(
     """Describe calls on the repository's own facades that lead to no definition, or return None.
 
     The repository itself decides which class such a facade stands for.
-
-    Args:
-        calls: calls that the walk read and that lead to no definition.
     """
     if question.kinds and "calls" not in question.kinds:
         return None
@@ -122,12 +116,8 @@ def describe_unfollowed_calls(
     if not met:
         return None
     places = sorted({(one.uri, one.line_start, one.target) for one in met})
-    shown = "; ".join(f"{uri}:{line} {name}" for uri, line, name in places[:_MOST_TOLD])
-    more = len(places) - _MOST_TOLD
-    return (
-        f"{counted(len(places), 'call')} on facades not followed: {shown}"
-        f"{f' and {more:,} more' if more > 0 else ''}"
-    )
+    lines = [f"{uri}:{line} {name}" for uri, line, name in places]
+    return f"{counted(len(places), 'call')} on facades not followed: {_join_first(lines)}"
 
 
 def _class_of(call: FoundEdge) -> str:
@@ -171,18 +161,9 @@ def _about_of(name: str) -> str:
     return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
 
 
-def _describe_statements(found: Sequence[tuple[str, Unresolved]]) -> str:
-    shown = "; ".join(_places(found[:_MOST_TOLD]))
-    more = len(found) - _MOST_TOLD
-    return (
-        f"{counted(len(found), 'statement')} of routes or tables computed: {shown}"
-        f"{f' and {more:,} more' if more > 0 else ''}"
-    )
-
-
-def _places(found: Sequence[tuple[str, Unresolved]]) -> Iterator[str]:
-    for uri, one in found:
-        yield f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip()
+def _join_first(lines: Sequence[str]) -> str:
+    more = len(lines) - _MOST_TOLD
+    return "; ".join(lines[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
 
 
 MOST_STEPS = 8
@@ -216,12 +197,7 @@ class Walk:
 
 
 class Walker:
-    """Walks over the relations of tenants' repositories.
-
-    Args:
-        catalog: contains the symbols and edges, and who may read them.
-        policy: decides what callers may read.
-    """
+    """Walks over the relations of tenants' repositories."""
 
     def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
         self._catalog = catalog
@@ -233,13 +209,11 @@ class Walker:
         """Return the definitions with a name, qualified or as people write it, or in a document.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             name: `InvoiceController`, `InvoiceController@store`, or a qualified name.
             path: a document's URI.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
         view = self.serving_view(tenant_id, caller)
         if view is None:
@@ -260,15 +234,13 @@ class Walker:
         """Return the nodes and relations around a name, up to a number of steps away.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             name: a name as for symbols(); a table as `table:NAME`, and so on.
             kinds: the kinds of the relations to follow; empty for all.
             direction: relations that start at the name (out), that lead to it (in), or both.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
 
         def walk(view: View) -> Walk:
@@ -288,12 +260,10 @@ class Walker:
         replaced in between, `read` is called once more, with a view of the catalog only.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             read: may raise RelationsChanged if the view is of a graph in memory.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
         try:
             view = self.serving_view(tenant_id, caller)
@@ -306,9 +276,6 @@ class Walker:
         """Return the walk from a name in a view; several walks of one answer may share the view.
 
         Args:
-            view: the view of the tenant's serving build; see serving_view.
-            tenant_id: owner of the repositories.
-            question: start node, kinds and direction.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
@@ -345,7 +312,6 @@ class Walker:
         """Return a caller's view of the serving build; None if no build is serving.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             from_memory: whether a graph in memory may be read instead of the catalog.
 
         Raises:
@@ -369,11 +335,7 @@ class Walker:
     def view(
         self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
     ) -> View:
-        """Return a caller's view of the relations of a tenant's build.
-
-        Args:
-            moment: the relations' state, and the scopes that the caller's principals may read.
-        """
+        """Return a caller's view of the relations of a tenant's build."""
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
         rows = relations.readable(Readable(build.ref.id, build.generation, principals))

@@ -57,13 +57,7 @@ _CONSTRUCTORS: Final = ("::__construct", ".__init__", ".constructor")
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A candidate with its relevance.
-
-    Attributes:
-        score: its relevance.
-        source_type: type of the definition or text.
-        preferred: whether it lies in a path that the caller prefers.
-    """
+    """A candidate with its relevance; `preferred` if it lies in a path that the caller prefers."""
 
     candidate: Candidate
     score: float
@@ -76,7 +70,6 @@ def arrange_candidates(rated: Sequence[Rated], asked: AskedKinds, count: int) ->
 
     Args:
         rated: candidates, without duplicates.
-        asked: kinds that the question asks for.
         count: number of candidates that are chosen one by one; the others follow by relevance.
     """
     left = sorted(

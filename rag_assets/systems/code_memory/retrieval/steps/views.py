@@ -127,8 +127,6 @@ async def find_entries_at(
     already misled this search.
 
     Args:
-        services: reads the index.
-        progress: defines the filters.
         places: the places in order; the caller must be allowed to read them.
     """
     if not places:
