@@ -12,7 +12,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
+from rag_assets.retrieval.model import Caller, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
@@ -40,6 +40,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.questions import clarification_of
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
+    Use,
     UsesFound,
     collect_stated_uses,
     find_places_of_name,
@@ -158,10 +159,8 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None or not said:
             return _NOTHING
-        names = [
-            *(resolver.tables(table) if table else ()),
-            *(resolver.names(symbol) if symbol else ()),
-        ]
+        names = resolver.tables(table) if table else []
+        names = [*names, *(resolver.names(symbol) if symbol else ())]
         names += self._find_names_in_file(path) if path else []
         if path and not names and (below := resolver.below(path)):
             return within_limit(
@@ -192,47 +191,48 @@ class CodeAnswers:
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List everything that depends on definitions, step by step, routes and tests first."""
-        resolver = self._resolver
-        if resolver is None:
-            return _NOTHING
-        names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._find_names_in_file(path)]
-        all_of_it = self._find_dependents(resolver, names)
-        if not all_of_it.shown and not all_of_it.uses.possible:
-            said = self._explain_unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
-            return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
-        read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
-        heading = [line for path in paths for line in resolver.shorter_path(path)]
-        lines = [*format_groups(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += format_possible_uses(all_of_it.uses.possible, several=self._several)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
-        return within_limit([*heading, *lines], notes=notes)
+        return self._list_dependents(symbols, paths)
 
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
         """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
+        return self._list_dependents(symbols, paths, route, only_tests=True)
+
+    def _list_dependents(
+        self,
+        symbols: Sequence[str],
+        paths: Sequence[str],
+        route: str | None = None,
+        *,
+        only_tests: bool = False,
+    ) -> str:
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
         names = [name for said in symbols for name in resolver.names(said)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
-        names += (
-            [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
-            if route
-            else []
-        )
-        all_of_it = self._find_dependents(resolver, names)
+        if route:
+            names += [one.name for one in resolver.routes(route) or resolver.routes_to(route)]
+        found = self._find_dependents(resolver, names)
+        notes = [*dict.fromkeys(found.notes)]
         said = ", ".join(filter(None, [*symbols, *paths, route]))
-        if not all_of_it.is_known and not all_of_it.uses.possible:
-            return self._explain_unknown(said)
-        uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
-        lines = [*format_tests(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += format_possible_uses(uses, several=self._several)
-        lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
+        if not found.uses.possible and not (found.is_known if only_tests else found.shown):
+            explained = self._explain_unknown(said, known=found.is_known)
+            return explained if only_tests else "\n".join([explained, *notes])
+        possible: Sequence[Use] = found.uses.possible
+        if only_tests:
+            possible = [one for one in possible if is_test(path_of(one.uri))]
+        format_found = format_tests if only_tests else format_groups
+        lines = [
+            *format_found(found.shown, found.stated, several=self._several),
+            *format_possible_uses(possible, several=self._several),
+        ]
+        if only_tests and not lines:
+            lines = [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        read = _coverage_note(resolver, len(lines), all_of_it.uses)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
+        count = len(lines) if only_tests else len(found.shown)
+        notes += [_coverage_note(resolver, count, found.uses), *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
@@ -265,10 +265,8 @@ class CodeAnswers:
         """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
-            view: the part of the index that the caller may read.
             walks: the walks from the definitions in the question.
             found: nodes, each with the path of names to it; this method adds the users to it.
-            begun: the nodes in the question.
             stated: relations; this method adds the relations of the users to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
@@ -310,9 +308,8 @@ class CodeAnswers:
             return within_limit(format_definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
-        return (
-            within_limit(below) if (below := resolver.below(path)) else self._explain_unknown(path)
-        )
+        below = resolver.below(path)
+        return within_limit(below) if below else self._explain_unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
@@ -366,16 +363,14 @@ class CodeAnswers:
         lines = []
         for hit in answer.hits:
             where = place(hit.uri, hit.line_start, several=self._several)
-            changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
+            differs = hit.origin is not None and bool(hit.origin.differs)
+            changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
 
     def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
-        """Walk to the users of a table's models, and of the relations that lead to these models.
-
-        Args:
-            walks: the walks from the table to everything that names it.
+        """Walk from the models in a table's walks, and from the relations that lead to them.
 
         Returns:
             The walks, and a note if some relations were not followed.
@@ -434,11 +429,7 @@ class CodeAnswers:
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
         begun = {
-            name: node
-            for walk in walks
-            for node in walk.nodes
-            for name in walk.begun
-            if node.name == name
+            node.name: node for walk in walks for node in walk.nodes if node.name in walk.begun
         }
         plain = said.lstrip("\\").replace("@", "::").lower()
         if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
@@ -470,13 +461,9 @@ class CodeAnswers:
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
         places = find_places_of_name(view, last) if is_name else NO_USES
-        listed_places = [*format_possible_uses(places.possible, several=self._several)]
-        notes = [
-            *lacking,
-            *read,
-            *_omitted_note(places),
-            *(_suggest_search(said) if is_name else ()),
-        ]
+        listed_places = format_possible_uses(places.possible, several=self._several)
+        notes = [*lacking, *read, *_omitted_note(places)]
+        notes += _suggest_search(said) if is_name else []
         return within_limit([told, *listed_places], notes=notes)
 
 
@@ -484,10 +471,6 @@ def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
     """Return the sources of the relations of a kind, without duplicates."""
     relations = (one for walk in walks for one in walk.relations if one.kind == kind)
     return [*dict.fromkeys(one.source for one in relations)]
-
-
-def _is_modified(origin: Origin | None) -> bool:
-    return origin is not None and bool(origin.differs)
 
 
 def _coverage_note(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:

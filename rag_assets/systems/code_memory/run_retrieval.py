@@ -77,7 +77,6 @@ def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
 
     Args:
         view: the part of the index that the caller may read; None if the index cannot answer.
-        hits: chunks of an answer.
     """
     if view is None or not hits:
         return [_metadata(hit, None, {}) for hit in hits]
@@ -260,11 +259,7 @@ class CodeSearch(Protocol):
 def search_request(
     tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
-    """Return the search that answers a question of a run.
-
-    Args:
-        run: the run that asks; None for a question outside a run.
-        query: the question, in words.
+    """Return the search that answers a question of a run, or one outside a run.
 
     Raises:
         InvalidRequest: an option cannot be used; names the field.
@@ -286,12 +281,7 @@ def search_request(
 
 @dataclass(frozen=True, slots=True)
 class RunRetrieval:
-    """Answers questions of runs, in one event loop.
-
-    Attributes:
-        search: finds the passages.
-        walker: finds the relations of the passages.
-    """
+    """Answers questions of runs, in one event loop."""
 
     search: CodeSearch
     walker: Walker
@@ -305,10 +295,6 @@ class RunRetrieval:
         caller: Caller,
     ) -> RetrievedChunks:
         """Return the passages for a run's prompt; nothing is searched if the run disables them.
-
-        Args:
-            ref, tenant: the tenant of the searched repositories.
-            run: the run that asks; None for a question outside a run.
 
         Raises:
             InvalidRequest: an option cannot be used.
@@ -341,10 +327,10 @@ class RunRetrieval:
         if not hits:
             return ()
 
-        def told() -> list[ChunkMetadata]:
+        def read_metadata() -> list[ChunkMetadata]:
             return metadata_of(self.walker.serving_view(ref.id, caller), hits)
 
-        return tuple(map(_shown_chunk, hits, await run_sync(told)))
+        return tuple(map(_shown_chunk, hits, await run_sync(read_metadata)))
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:

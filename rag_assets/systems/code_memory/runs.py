@@ -117,11 +117,8 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if not line.strip():
             continue
         if len(events) == MOST_EVENTS:
-            errors.append(
-                _error_of_line(
-                    number, f"a request must not contain more than {MOST_EVENTS:,} events"
-                )
-            )
+            problem = f"a request must not contain more than {MOST_EVENTS:,} events"
+            errors.append(_error_of_line(number, problem))
         elif len(line) > MOST_LINE:
             errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
@@ -187,7 +184,6 @@ def documents_of(
     """Return the ids of the documents that paths may refer to.
 
     Args:
-        connection: a connection to the catalog.
         paths: paths within a repository, or as hits show them.
         gone: whether to include deleted documents.
     """
@@ -215,21 +211,13 @@ class Run:
 
 
 class Runs:
-    """Reads and writes runs and their events.
-
-    Args:
-        database: the catalog's database.
-    """
+    """Reads and writes runs and their events in the catalog."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
         """Create a run or change its settings; repeating a call has no effect.
-
-        Args:
-            run: its new settings.
-            by: name of the caller.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -265,8 +253,7 @@ class Runs:
         finds the files that the events name.
 
         Args:
-            run_id: the id of an existing run.
-            events: the events; those with an id that is already stored are skipped.
+            events: those with an id that is already stored are skipped.
 
         Raises:
             UnknownRun: the project does not have this run.

@@ -47,7 +47,6 @@ def index_again(
     Args:
         paths: paths of files, within a repository or as hits show them; empty: all documents. New
             files, which the index does not know yet, are listed soon.
-        by: name of the caller, for the event.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -71,9 +70,6 @@ def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
     """Remove files from the index until they change, or until index_again indexes them.
-
-    Args:
-        by: name of the caller, for the events.
 
     Raises:
         OnHold: one of the files is on hold.
@@ -134,11 +130,7 @@ class CodeMemory:
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
     ) -> RetrievedChunks:
-        """Return the passages for a prompt.
-
-        Args:
-            query: the question, in words.
-            run: id of the run that asks; None for a question outside a run.
+        """Return the passages for a prompt of a run, or for a question outside a run.
 
         Raises:
             InvalidRequest: the query or an option cannot be used; names the field.
