@@ -66,12 +66,7 @@ class KindTable:
     def indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """Yield the documents that have a version in a build, with their recorded kinds.
-
-        Args:
-            tenant_id, generation: the build.
-            document_ids: only these documents; None for all.
-        """
+        """Yield the documents, or only some, that have a version in a build, with their kinds."""
         known = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
@@ -95,11 +90,7 @@ class KindTable:
         )
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_KINDS_BATCH).execute(query):
-                yield CodeDocument(
-                    *(row.document_id, row.source, row.uri, row.media_type, row.access_scope),
-                    chunk_set_key=row.chunk_set_key,
-                    kinds=row.kinds or {},
-                )
+                yield CodeDocument(*row[:-1], kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
         """Record the kinds of definitions, and mark the documents to be written again.
@@ -154,7 +145,7 @@ class DerivedRecords:
         of: the source from which they are derived.
         source: the source that contains them.
         fingerprint: the recorded state of the documents from which they are derived; see
-            derived_marks.
+            SourceMark.
         records: the derived documents.
         unresolved: unresolved statements that may add to the documents or change them.
     """
@@ -267,8 +258,7 @@ class DerivationTable:
         """Withhold the derived documents of a source from searches until they are derived again.
 
         Args:
-            of: the source from which they are derived.
-            source: the source that contains them.
+            of, source: see DerivedRecords.
 
         Raises:
             TenantGone: the tenant was removed.

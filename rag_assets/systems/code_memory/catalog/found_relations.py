@@ -33,12 +33,7 @@ Permits: TypeAlias = Callable[[ScopedDocument], bool]
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The document versions that a caller may read.
-
-    Attributes:
-        generation: the serving build.
-        principals: the caller's principals.
-    """
+    """The document versions of the serving build that a caller with these principals may read."""
 
     tenant_id: str
     generation: int
@@ -52,7 +47,6 @@ class FoundSymbol:
     Attributes:
         name: the qualified name.
         role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
-        document_id, uri, access_scope: properties of the document.
         source: its repository.
         document_type: the document's source type.
         kinds: the kinds of the document's definitions.
@@ -108,10 +102,9 @@ class FoundEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundEdges:
-    """Edges that start or end at given nodes.
+    """Edges at given nodes; those that start at the nodes come first.
 
     Attributes:
-        edges: the edges without duplicates; those that start at the nodes come first.
         cut: whether further edges were left out.
     """
 
@@ -124,8 +117,7 @@ class FoundNameUses(NamedTuple):
 
     Attributes:
         name: the name as the text spells it.
-        places: see symbols.name_uses.uses_of.
-        document_id, uri, access_scope, source_type: properties of the document.
+        places: see symbols.model.uses_of.
         source: its repository.
     """
 
@@ -140,12 +132,7 @@ class FoundNameUses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document that the caller may read.
-
-    Attributes:
-        source: its repository.
-        source_type: derived from its path.
-    """
+    """A document that the caller may read; its source type is derived from its path."""
 
     document_id: str
     uri: str
@@ -199,7 +186,6 @@ class Nameless(NamedTuple):
     """An anonymous class, or a member of one: only its own document refers to it.
 
     Attributes:
-        uri: the URI of the document.
         own: its name in that document, which is based on its line.
     """
 

@@ -181,11 +181,7 @@ class Segment:
 
 
 class SegmentBuilder:
-    """Builds a segment; its texts may be added in any order.
-
-    Args:
-        first: the number of its first text.
-    """
+    """Builds a segment, whose first text has a given number; texts may be added in any order."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -199,22 +195,11 @@ class SegmentBuilder:
         symbols: Iterable[Sequence[Any]],
         edges: Iterable[Sequence[Any]],
     ) -> None:
-        """Add texts.
-
-        Args:
-            keys: the keys of the texts.
-            symbols: rows of their definitions as in the catalog: key, position and the other
-                columns.
-            edges: rows of their edges as in the catalog.
-        """
+        """Add the texts with these keys, and the rows of their definitions and edges."""
         for key in keys:
             self._texts.setdefault(key, self._first + len(self._texts))
-        self._add_symbols(symbols)
-        self._add_edges(edges)
-
-    def _add_symbols(self, rows: Iterable[Sequence[Any]]) -> None:
         add, to = self._names.add, self._symbols
-        for key, position, symbol, short, role, public, first, last, content_hash in rows:
+        for key, position, symbol, short, role, public, first, last, content_hash in symbols:
             to.text.append(self._texts[key])
             to.position.append(position)
             to.symbol.append(add(symbol))
@@ -224,20 +209,18 @@ class SegmentBuilder:
             to.first.append(first)
             to.last.append(last)
             to.hashes += _NO_HASH if content_hash is None else bytes.fromhex(content_hash)
-
-    def _add_edges(self, rows: Iterable[Sequence[Any]]) -> None:
-        add, to = self._names.add, self._edges
-        for key, position, kind, stated_of, target, how, confidence, first, last, path in rows:
-            to.text.append(self._texts[key])
-            to.position.append(position)
-            to.kind.append(add(kind))
-            to.stated_of.append(add(stated_of))
-            to.target.append(add(target))
-            to.how.append(add(how))
-            to.path.append(add(path))
-            to.first.append(first)
-            to.last.append(last)
-            to.confidence.append(confidence)
+        of = self._edges
+        for key, position, kind, stated_of, target, how, confidence, first, last, path in edges:
+            of.text.append(self._texts[key])
+            of.position.append(position)
+            of.kind.append(add(kind))
+            of.stated_of.append(add(stated_of))
+            of.target.append(add(target))
+            of.how.append(add(how))
+            of.path.append(add(path))
+            of.first.append(first)
+            of.last.append(last)
+            of.confidence.append(confidence)
 
     @property
     def bytes(self) -> int:

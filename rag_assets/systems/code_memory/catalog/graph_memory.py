@@ -49,11 +49,7 @@ _EDGE_COLUMNS = (
 
 
 class GraphLoader:
-    """Reads graphs from the catalog; each graph shows exactly one state.
-
-    Args:
-        database: the catalog's database.
-    """
+    """Reads graphs from the catalog; each graph shows exactly one state."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -62,7 +58,6 @@ class GraphLoader:
         """Return the current graph of a build; None if it needs too much memory.
 
         Args:
-            key: the build.
             most: maximum size of the graph in bytes.
             former: the build's graph in a former state, whose texts are reused.
 
@@ -199,10 +194,9 @@ _LATER_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Tenant:
-    """The state of one tenant.
+    """The graph of one tenant that was last loaded.
 
     Attributes:
-        graph: the graph that was last loaded.
         not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
         loads: whether a graph is being loaded now.
     """
@@ -219,7 +213,6 @@ class RelationGraphs:
     catalog answers, and the graph is updated in the background.
 
     Args:
-        database: the catalog's database.
         most_bytes: the maximum size of all graphs together.
     """
 

@@ -10,7 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
     Boolean,
@@ -70,18 +70,16 @@ def record_relations(
         connection: the connection of the transaction that makes the versions of these texts valid.
         relations: the relations, by chunk_set_key.
     """
-    for table, rows in (
-        (symbols, rows_of_symbols(ref, relations)),
-        (edges, rows_of_edges(ref, relations)),
-        (name_uses, rows_of_names(ref, relations)),
-    ):
+    for table, rows_of in _ROWS_OF.items():
         statement = upsert(table).on_conflict_do_nothing()
-        for batch in batched(rows, _BATCH):
+        for batch in batched(rows_of(ref, relations), _BATCH):
             connection.execute(statement, batch)
 
 
-def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of texts' definitions."""
+_Row: TypeAlias = dict[str, Any]
+
+
+def _rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, found in relations.items():
         for position, one in enumerate(found.symbols):
             yield {
@@ -98,8 +96,7 @@ def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Itera
             }
 
 
-def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of texts' edges."""
+def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, found in relations.items():
         for position, one in enumerate(found.edges):
             row = asdict(one)
@@ -107,11 +104,15 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
             yield {"tenant": ref.id, "chunk_set_key": key, "position": position, **row}
 
 
-def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+def _rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     """Yield the rows of the names in texts; a scanned text without names also has a row."""
     for key, found in relations.items():
         numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
+
+
+_ROWS_OF: Final = {symbols: _rows_of_symbols, edges: _rows_of_edges, name_uses: _rows_of_names}
+"""The function that yields the rows of texts, by the table of these rows."""
 
 
 def number_of_name(tenant_id: str, name: str) -> int:
@@ -136,8 +137,7 @@ class RelationState:
     rows: str
 
 
-def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Return two columns to add to an SQL query: `changes` and `row_changes`."""
+def _state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -172,12 +172,12 @@ class RelationMoment:
 
 _TENANT = bindparam("tenant", type_=Text)
 
-STATE = select(*state_columns(_TENANT))
+STATE = select(*_state_columns(_TENANT))
 """SQL query that returns only the state."""
 
 MOMENT = Statement.compile(
     select(
-        *state_columns(_TENANT),
+        *_state_columns(_TENANT),
         readable_scopes(
             _TENANT, texts_parameter("principals"), literal(None, Integer)
         ).scalar_subquery(),
@@ -264,7 +264,6 @@ def _texts(tenant_id: str, generation: int) -> Select[Any]:
 
 
 _DRIFT_BATCH = 1_000
-_TABLES = (symbols, edges, name_uses)
 _OF_TEXT = frozenset({"tenant", "chunk_set_key"})
 
 RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
@@ -273,12 +272,7 @@ RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A text that belongs to at least one build.
-
-    Attributes:
-        media_type: media type of a document that has it.
-        document_id: id of that document.
-    """
+    """A text that belongs to at least one build, and a document that has it."""
 
     chunk_set_key: str
     media_type: str | None
@@ -316,7 +310,7 @@ class RelationDriftQuery:
         """Return the rows of texts, by chunk_set_key; texts without rows are left out."""
         found: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
-            for table in _TABLES:
+            for table in _ROWS_OF:
                 of_texts = table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_columns_of_text(table)).where(*of_texts)
                 for key, *row in connection.execute(query):
@@ -328,7 +322,7 @@ class RelationDriftQuery:
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:
-            for table in _TABLES:
+            for table in _ROWS_OF:
                 key = table.c.chunk_set_key
                 kept = exists().where(held.tenant == table.c.tenant, held.chunk_set_key == key)
                 query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
@@ -347,7 +341,7 @@ class RelationDriftQuery:
         for batch in batched(sorted(relations), _DRIFT_BATCH):
             keys = list(batch)
             with self._database.begin_for(ref) as connection:
-                for table in _TABLES:
+                for table in _ROWS_OF:
                     of_texts = table.c.tenant == ref.id, is_any_of(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 mark_rows_replaced(connection, ref)
@@ -367,12 +361,8 @@ class RelationDriftQuery:
 def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that these relations should have, in the format of `recorded`."""
     found: dict[str, set[tuple[Any, ...]]] = {}
-    for table, rows in (
-        (symbols, rows_of_symbols(ref, relations)),
-        (edges, rows_of_edges(ref, relations)),
-        (name_uses, rows_of_names(ref, relations)),
-    ):
-        for row in rows:
+    for table, rows_of in _ROWS_OF.items():
+        for row in rows_of(ref, relations):
             told = (_hashable(row[column.name]) for column in _columns_of_text(table))
             found.setdefault(row["chunk_set_key"], set()).add((table.name, *told))
     return {key: frozenset(rows) for key, rows in found.items()}

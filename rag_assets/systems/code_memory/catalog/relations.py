@@ -24,7 +24,6 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
-    Nameless,
     NamesCalled,
     Permits,
     Readable,
@@ -323,7 +322,7 @@ class GraphRelations(RelationRows):
         cut = False
         for rows in (
             self._rows_of_edges(own, "stated_of", kinds),
-            self._edges_of_files(files, kinds),
+            self._edges_inside(((uri, "") for uri in files), "stated_of", kinds),
             self._rows_of_edges(named, "target", kinds),
             self._edges_inside(nameless if direction != "in" else (), "stated_of", kinds),
             self._edges_inside(nameless if direction != "out" else (), "target", kinds),
@@ -442,19 +441,11 @@ class GraphRelations(RelationRows):
                     if document.access_scope in scopes:
                         yield document.uri, positions[row], segment, row, document
 
-    def _edges_of_files(self, uris: Iterable[str], wanted: _Kinds) -> Iterator[_Row]:
-        for document in self._graph.at(uris, self._scopes):
-            segment = self._graph.segment_of(document.text)
-            edges, of_file = segment.edges, segment.names.of("")
-            counts = wanted.of(segment)
-            for row in segment.edges_of.rows(document.text - segment.first):
-                if edges.stated_of[row] == of_file and edges.kind[row] in counts:
-                    yield document.uri, edges.position[row], segment, row, document
-
     def _edges_inside(
-        self, nameless: Iterable[Nameless], column: str, wanted: _Kinds
+        self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        for uri, own in nameless:
+        """Yield the edges in documents, by URI, that start or end at a name in this document."""
+        for uri, own in places:
             for document in self._graph.at([uri], self._scopes):
                 segment = self._graph.segment_of(document.text)
                 edges, name, counts = segment.edges, segment.names.of(own), wanted.of(segment)
