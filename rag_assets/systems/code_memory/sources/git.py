@@ -54,6 +54,7 @@ from rag_assets.systems.code_memory.sources.repositories.repository import WORKT
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Worktree,
     WorktreeFile,
+    identity_of,
     read_info_attributes,
     read_unchanged,
 )
@@ -131,11 +132,7 @@ class _Listed:
 
 
 class GitSource:
-    """The documents of one Git repository.
-
-    Args:
-        config: selects the repository and its files.
-        roots: the folders that may be read.
+    """The documents of one Git repository below folders that may be read.
 
     Raises:
         ConfigurationError: the root is not an allowed folder.
@@ -262,9 +259,6 @@ class GitSource:
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
         """Describe the repository for hits, and report which of these files differ from its commit.
 
-        Args:
-            paths: paths of documents.
-
         Raises:
             ListingFailed: as in list().
         """
@@ -326,9 +320,8 @@ class GitSource:
             size = objects.size(file.oid, "blob")
             if self._is_left_out("too-large" if size > self.max_bytes else None):
                 continue
-            if not self._is_left_out(
-                exclusion.by_content(path, objects.read_sized(file.oid, "blob"))
-            ):
+            content = objects.read_sized(file.oid, "blob")
+            if not self._is_left_out(exclusion.by_content(path, content)):
                 yield self._document(path, _Listed(file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
@@ -455,11 +448,9 @@ def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
 
 
 def _state_of(file: WorktreeFile) -> list[str | int | None]:
-    facts = file.facts
-    tracked = file.tracked
-    if facts is None:
-        return [file.path, file.mode, None if tracked is None else tracked.oid]
-    return [file.path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+    if file.facts is None:
+        return [file.path, file.mode, None if file.tracked is None else file.tracked.oid]
+    return [file.path, *identity_of(file.facts)]
 
 
 def _state_of_indexes(
@@ -467,11 +458,7 @@ def _state_of_indexes(
 ) -> list[list[str | int | None]]:
     """Return the facts of SCIP indexes; nothing without any, so that other states stay."""
     return [
-        [
-            path,
-            *((facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if facts else ()),
-        ]
-        for path, facts in indexes.items()
+        [path, *(() if facts is None else identity_of(facts))] for path, facts in indexes.items()
     ]
 
 

@@ -222,12 +222,7 @@ class Conversion:
 
     @classmethod
     def of(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
-        """Return the conversion of a file.
-
-        Args:
-            attributes: attributes of the file.
-            autocrlf: core.autocrlf of the repository, in lower case.
-        """
+        """Return the conversion of a file; `autocrlf` is core.autocrlf, in lower case."""
         encoding = attributes.get("working-tree-encoding")
         return cls(
             _is_text_attribute(attributes, autocrlf),
@@ -239,7 +234,6 @@ class Conversion:
         """Return the content as git would store it.
 
         Args:
-            content: content of the file.
             blob: returns the content that is already stored, if any.
         """
         if self.encoding is not None:

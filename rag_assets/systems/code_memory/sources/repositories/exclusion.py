@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -28,7 +27,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     is_binary,
 )
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.sources.repositories.objects import LINK, REGULAR, SUBMODULE
+from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
 from rag_assets.systems.code_memory.sources.repositories.translations import left_out_translations
 from rag_assets.systems.code_memory.symbols.source_types import is_data
 
@@ -39,35 +38,16 @@ _IDLE = (r"([^\s]*)", "(.*?)")
 """Starts of patterns that match anything and therefore have no effect in a search."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Patterns:
-    """The patterns, grouped by where they may match, so that few are tried at each position.
-
-    Attributes:
-        at_start: pattern that matches at the start of the path.
-        at_component: pattern that matches at the start of any path component.
-        anywhere: pattern that matches anywhere in the path.
-    """
-
-    at_start: re.Pattern[str]
-    at_component: re.Pattern[str]
-    anywhere: re.Pattern[str]
-
-
 def is_vendored(path: str) -> bool:
-    """Return whether a path belongs to vendored code.
-
-    Args:
-        path: the path of a file, below the top of its repository.
-    """
+    """Return whether a path, below the top of its repository, belongs to vendored code."""
     if path.startswith(_OWN):
         return False
-    patterns = _patterns()
-    if patterns.at_start.match(path) or patterns.anywhere.search(path):
+    at_start, at_component, anywhere = _patterns()
+    if at_start.match(path) or anywhere.search(path):
         return True
     at = 0
     while True:
-        if patterns.at_component.match(path, at):
+        if at_component.match(path, at):
             return True
         at = path.find("/", at) + 1
         if not at:
@@ -75,7 +55,11 @@ def is_vendored(path: str) -> bool:
 
 
 @cache
-def _patterns() -> _Patterns:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns that match at the start, at the start of any component, or anywhere.
+
+    They are grouped so that few are tried at each position.
+    """
     text = files(__package__).joinpath("vendor.yml").read_text("utf-8")
     start, component, anywhere = [], [], []
     for line in text.splitlines():
@@ -90,11 +74,11 @@ def _patterns() -> _Patterns:
             start.append(pattern[1:])
         else:
             anywhere.append(pattern[len(idle) :])
-    return _Patterns(*(_join_patterns(patterns) for patterns in (start, component, anywhere)))
-
-
-def _join_patterns(patterns: list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    first, second, third = (
+        re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+        for patterns in (start, component, anywhere)
+    )
+    return first, second, third
 
 
 _NAMES: Final = re.compile(
@@ -151,11 +135,7 @@ def is_generated_name(path: str) -> bool:
 
 
 def is_generated(path: str, content: bytes) -> bool:
-    """Return whether a program wrote a file's content.
-
-    Args:
-        content: the whole content of the file.
-    """
+    """Return whether a program wrote a file's content."""
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     if suffix in _RUNS_OF_LINES and _is_minified(content):
         return True
@@ -247,7 +227,7 @@ class Exclusion:
     def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
         if mode == SUBMODULE:
             return "submodule"
-        if mode == LINK or mode not in REGULAR:
+        if mode not in REGULAR:
             return "link"
         attributes = self._attributes.of(path)
         if not self._is_included(path, attributes):
@@ -255,11 +235,7 @@ class Exclusion:
         return _by_attributes(path, attributes)
 
     def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
-        """Return the rule that excludes a file because of its content; None if none does.
-
-        Args:
-            content: the whole content of the file.
-        """
+        """Return the rule that excludes a file because of its content; None if none does."""
         if not content.strip():
             return "empty"
         if len(content) < _LFS_BYTES and content.startswith(_LFS):

@@ -25,11 +25,8 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Sections with a name of their own, such as remotes, are left out. A later value of a setting
-    replaces an earlier one.
-
-    Args:
-        content: content of the file; lines with invalid syntax are skipped.
+    Sections with a name of their own, such as remotes, are left out, and so are lines with invalid
+    syntax. A later value of a setting replaces an earlier one.
     """
     found: dict[str, str] = {}
     section: str | None = None
@@ -123,15 +120,12 @@ def locate(root: Path) -> RepositoryFolders:
 
 
 def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
-    """Return the content of a small file below a folder, without following links.
+    """Return the content of a small file below a folder; None if it is missing or no regular file.
 
     Args:
         folder: the folder, absolute and resolved.
-        names: names of the folders below it, and then of the file.
+        names: names of the folders below it, and then of the file; links are not followed.
         limit: maximum size in bytes.
-
-    Returns:
-        None if it is missing or not a regular file.
 
     Raises:
         ListingFailed: it is larger, or cannot be read.

@@ -46,12 +46,7 @@ class LooseDamaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LooseObject:
-    """A loose object.
-
-    Attributes:
-        content: the part of the content that was read.
-        size: bytes of the whole content.
-    """
+    """A loose object, with the part of its content that was read, and the size of the whole."""
 
     kind: ObjectKind
     size: int
@@ -59,10 +54,7 @@ class LooseObject:
 
 
 class LooseObjects:
-    """The loose objects of a repository.
-
-    Args:
-        folder: the folder of its objects; absolute and resolved.
+    """The loose objects in a folder, which is absolute and resolved.
 
     Raises:
         ListingFailed: a link is among them, or they cannot be listed.
@@ -181,9 +173,6 @@ _HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fe
 class Objects:
     """The objects in a repository.
 
-    Args:
-        folders: folders of the repository.
-
     Raises:
         ListingFailed: some objects are outside the repository, or are reached by links.
     """
@@ -235,7 +224,7 @@ class Objects:
             ListingFailed: it does not refer to a commit.
         """
         for _ in range(_MAX_TAGS):
-            kind = self._kind(oid)
+            kind = self._header(oid, "commit")[0]
             if kind == "commit":
                 return oid
             if kind != "tag":
@@ -260,9 +249,6 @@ class Objects:
             except ValueError:
                 return None
         return found.pop() if len(found) == 1 else None
-
-    def _kind(self, oid: str) -> ObjectKind | None:
-        return self._header(oid, "commit")[0]
 
     def _header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
         """Return an object's kind and size."""
@@ -354,9 +340,6 @@ class TreeFile:
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
     """Return all files in a tree by path; leave out files that a worktree must not contain.
 
-    Args:
-        tree: id of the tree.
-
     Raises:
         ListingFailed: a tree is missing or damaged, or there are more files than any project has.
     """
@@ -400,9 +383,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
             entries += len(trees[oid])
             below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
             if any(entry in trees and entry not in sizes for entry in below):
-                raise ListingFailed(
-                    f"the tree {oid} is damaged", hint="run `git fsck` to list damaged objects"
-                )
+                raise _damaged_tree_error(oid)
             waiting += [entry for entry in below if entry not in sizes]
         paths, name_bytes = sizes.get(oid, (entries, 0))
         if paths > _MAX_FILES or name_bytes > _MAX_NAME_BYTES:
@@ -412,6 +393,12 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
                 hint="set ref to a commit with fewer files",
             )
     return trees
+
+
+def _damaged_tree_error(tree: str) -> ListingFailed:
+    return ListingFailed(
+        f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
+    )
 
 
 def _paths_of(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
@@ -456,14 +443,10 @@ def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
         blank = content.find(b" ", at)
         end = content.find(b"\0", blank)
         if blank < 0 or end < 0 or end + 21 > len(content):
-            raise ListingFailed(
-                f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
-            )
+            raise _damaged_tree_error(tree)
         try:
             mode = int(content[at:blank], 8)
         except ValueError:
-            raise ListingFailed(
-                f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
-            ) from None
+            raise _damaged_tree_error(tree) from None
         yield mode, content[blank + 1 : end], content[end + 1 : end + 21].hex()
         at = end + 21

@@ -66,11 +66,7 @@ class Head:
 
 
 class Refs:
-    """The refs of a repository; they are read again on every request.
-
-    Args:
-        folders: folders of the repository.
-    """
+    """The refs of a repository; they are read again on every request."""
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folders = folders
@@ -91,10 +87,7 @@ class Refs:
         return Head(oid if target is None else self._follow(target), target)
 
     def resolve(self, name: str, objects: Objects) -> str:
-        """Return the commit that a name resolves to.
-
-        Args:
-            name: name of a branch or tag, or a whole or abbreviated id of a commit.
+        """Return the commit of a branch, a tag, or a whole or abbreviated id.
 
         Raises:
             ListingFailed: the name does not exist; the hint lists similar names.

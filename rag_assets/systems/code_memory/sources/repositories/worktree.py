@@ -103,10 +103,7 @@ class Index:
 
 
 def read_index(own: Path) -> Index | None:
-    """Return the index of a worktree.
-
-    Args:
-        own: the folder that contains the index.
+    """Return the index of a worktree, from the folder that contains it.
 
     Returns:
         None if it is missing, or split over several files: then the state of files is unknown.
@@ -241,8 +238,6 @@ class StoredContents:
     """Compares worktree files with their committed content.
 
     Args:
-        objects: objects of the repository.
-        attributes: attributes of the files in the worktree.
         autocrlf: core.autocrlf, in lower case.
         links: core.symlinks: whether links are stored as links and not as files.
     """
@@ -260,7 +255,6 @@ class StoredContents:
 
         Args:
             content: the content as it is in the worktree.
-            committed: the commit's file of this path.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and blob_id(content) == oid:
@@ -282,8 +276,6 @@ class Worktree:
         files: the files that may be indexed, by path.
 
     Args:
-        folders: folders of the repository.
-        stored: compares its files with their committed content.
         committed: the files of the checked-out commit.
 
     Raises:
@@ -305,12 +297,7 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
-        """Return the content of a file; None if it was deleted or changed since the listing.
-
-        Args:
-            file: an entry of `files`.
-            max_bytes: an upper bound of the size of its content.
-        """
+        """Return the content of one of `files`; None if it was deleted, changed or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
             return Held(self._objects.read(committed.oid, "blob"), committed.oid, sure=True)
@@ -388,7 +375,6 @@ def read_unchanged(
         root: the top folder of the worktree, absolute and resolved.
         path: path of the file; its folders are opened one by one without following links.
         facts: the facts as listed; None to accept any state of the file.
-        max_bytes: maximum size to read.
     """
     *above, name = path.split("/")
     try:
@@ -409,19 +395,17 @@ def read_unchanged(
     if descriptor is None:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
             return None
         content = file.read(max_bytes + 1)
-        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
             return None
     return content if len(content) <= max_bytes else None
 
 
-def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Return whether two sets of facts describe the same unchanged file."""
-    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
-        *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
-    )
+def identity_of(facts: os.stat_result) -> tuple[int, int, int, int]:
+    """Return those facts of a file that differ after every change of the file."""
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
 
 
 def _selection(folders: RepositoryFolders) -> Selection:
