@@ -155,9 +155,9 @@ class CodeAnswers:
             symbol: a class, method or function.
             path: a file, which stands for its definitions.
         """
-        said = table or symbol or path or ""
+        name = table or symbol or path or ""
         resolver = self._resolver
-        if resolver is None or not said:
+        if resolver is None or not name:
             return _NOTHING
         names = resolver.tables(table) if table else []
         names = [*names, *(resolver.names(symbol) if symbol else ())]
@@ -172,13 +172,15 @@ class CodeAnswers:
             through, more = self._walk_models(walks)
             walks += through
         relations = {one: None for walk in walks for one in walk.relations}
-        begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        start_nodes = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            resolver.view, _add_members(resolver.view, begun), stated=collect_stated_uses(relations)
+            resolver.view,
+            _add_members(resolver.view, start_nodes),
+            stated=collect_stated_uses(relations),
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
-            return self._explain_unknown(said, *walks, known=any(walk.nodes for walk in walks))
+            return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
         notes += [
             _coverage_note(resolver, len(relations), uses),
@@ -186,7 +188,7 @@ class CodeAnswers:
         ]
         lines = [*format_relations(relations, several=self._several)]
         lines += format_possible_uses(uses.possible, several=self._several)
-        heading = resolver.shorter_path(path) if path else self._heading(said, walks)
+        heading = resolver.shorter_path(path) if path else self._heading(name, walks)
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
@@ -210,15 +212,15 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in resolver.names(said)]
+        names = [name for symbol in symbols for name in resolver.names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
             names += [one.name for one in resolver.routes(route) or resolver.routes_to(route)]
         found = self._find_dependents(resolver, names)
         notes = [*dict.fromkeys(found.notes)]
-        said = ", ".join(filter(None, [*symbols, *paths, route]))
+        label = ", ".join(filter(None, [*symbols, *paths, route]))
         if not found.uses.possible and not (found.is_known if only_tests else found.shown):
-            explained = self._explain_unknown(said, known=found.is_known)
+            explained = self._explain_unknown(label, known=found.is_known)
             return explained if only_tests else "\n".join([explained, *notes])
         possible: Sequence[Use] = found.uses.possible
         if only_tests:
@@ -229,7 +231,7 @@ class CodeAnswers:
             *format_possible_uses(possible, several=self._several),
         ]
         if only_tests and not lines:
-            lines = [f"No test is found that requests, calls or names {one_line(said)}."]
+            lines = [f"No test is found that requests, calls or names {one_line(label)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         count = len(lines) if only_tests else len(found.shown)
         notes += [_coverage_note(resolver, count, found.uses), *_suggest_search(*symbols)]
@@ -239,27 +241,29 @@ class CodeAnswers:
         """Return the nodes that depend on these definitions, directly or indirectly."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
-        begun: set[NodeKey] = set()
+        start_keys: set[NodeKey] = set()
         stated: list[Relation] = []
         walks = self._walk_from(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
             ways = _shortest_paths(walk, {*walk.begun, name})
-            begun |= {(n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)}
+            start_keys |= {
+                (n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)
+            }
             for node in walk.nodes:
                 if node.name in ways:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
-        uses = self._follow_by_name(resolver.view, walks, found, begun, stated)
-        shown = [value for key, value in found.items() if key not in begun]
-        return _Dependents(shown, stated, uses, notes, bool(begun))
+        uses = self._follow_by_name(resolver.view, walks, found, start_keys, stated)
+        shown = [value for key, value in found.items() if key not in start_keys]
+        return _Dependents(shown, stated, uses, notes, bool(start_keys))
 
     def _follow_by_name(
         self,
         view: View,
         walks: Sequence[Walk],
         found: dict[NodeKey, tuple[Node, Sequence[str]]],
-        begun: Collection[NodeKey],
+        start_keys: Collection[NodeKey],
         stated: list[Relation],
     ) -> UsesFound:
         """Add the users of definitions by name, step by step; return the uses of the first step.
@@ -282,7 +286,7 @@ class CodeAnswers:
             for one in uses.certain:
                 stated.append(one.relation)
                 key = one.repository, one.source
-                if key in found or key in begun:
+                if key in found or key in start_keys:
                     continue
                 if len(found) >= MOST_NODES:
                     omitted += 1
@@ -313,7 +317,7 @@ class CodeAnswers:
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
-        said = symbol or path or ""
+        name = symbol or path or ""
         resolver = self._resolver
         if resolver is None or self.settings is None:
             return _NOTHING
@@ -325,7 +329,7 @@ class CodeAnswers:
                 lines = node.line_start, node.line_end
                 targets.append(HistoryTarget(node.uri, shown, lines))
         if not targets:
-            return self._explain_unknown(said)
+            return self._explain_unknown(name)
         histories = Histories(self.tenant, self.settings)
         answer: list[str] = []
         for target in targets[:_FEW]:
@@ -426,45 +430,46 @@ class CodeAnswers:
         defined = [] if resolver is None else resolver.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
-    def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
+    def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
-        begun = {
+        start_nodes = {
             node.name: node for walk in walks for node in walk.nodes if node.name in walk.begun
         }
-        plain = said.lstrip("\\").replace("@", "::").lower()
-        if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
+        plain = question_name.lstrip("\\").replace("@", "::").lower()
+        if len(start_nodes) == 1 and next(iter(start_nodes)).lower().endswith(plain):
             return
-        for name, node in [*begun.items()][:_FEW]:
+        for name, node in [*start_nodes.items()][:_FEW]:
             where = place(node.uri, node.line_start, several=self._several)
             shown = shown_name(name.removeprefix(TABLE))
-            yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
+            taken_for = f"{node.source_type} {shown}  {where}".rstrip()
+            yield f"{one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
-        self, said: str, *walks: Walk, known: bool = False, first: str = ""
+        self, name: str, *walks: Walk, known: bool = False, first: str = ""
     ) -> str:
         """Explain that a name is unknown or unused, with similar names and possible gaps.
 
         Args:
-            said: the name in the question.
+            name: the name in the question.
             walks: the walks from this name.
             known: whether the name exists.
             first: similar names with this prefix are listed first.
         """
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        if view is None or not said:
+        if view is None or not name:
             return _NOTHING
-        names = () if known else clarification_of(view, said, first=first).names
-        told = _UNUSED if known else _NOTHING
-        told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
+        names = () if known else clarification_of(view, name, first=first).names
+        message = _UNUSED if known else _NOTHING
+        message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
         lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
         read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
-        last = _last_name(said)
+        last = _last_name(name)
         is_name = bool(last) and not (known or first)
         places = find_places_of_name(view, last) if is_name else NO_USES
         listed_places = format_possible_uses(places.possible, several=self._several)
         notes = [*lacking, *read, *_omitted_note(places)]
-        notes += _suggest_search(said) if is_name else []
-        return within_limit([told, *listed_places], notes=notes)
+        notes += _suggest_search(name) if is_name else []
+        return within_limit([message, *listed_places], notes=notes)
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
@@ -486,15 +491,15 @@ def _omitted_note(uses: UsesFound) -> list[str]:
     return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
-def _last_name(said: str) -> str:
+def _last_name(name: str) -> str:
     """Return the last part of a name as written in code; "" if it is not a single word."""
-    last = (name_parts(said, folded=False) or ("",))[-1]
+    last = (name_parts(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
-def _suggest_search(*said: str) -> list[str]:
+def _suggest_search(*questions: str) -> list[str]:
     """Return a command that finds every place of these names, including those the index lacks."""
-    names = (one for one in said if "/" not in one)
+    names = (one for one in questions if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
     if not words:
         return []
@@ -530,10 +535,10 @@ def _owner(name: str) -> str:
     return name[:at] if at > 0 else ""
 
 
-def _shortest_paths(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
+def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each node, the shortest path of names from a start of the walk to it."""
     ways: dict[str, tuple[str, ...]] = {
-        node.name: (node.name,) for node in walk.nodes if node.name in begun
+        node.name: (node.name,) for node in walk.nodes if node.name in start_names
     }
     frontier = list(ways)
     using: dict[str, list[str]] = {}

@@ -56,9 +56,9 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     edges = sum(one.edges for one in counts)
     resolved = sum(one.resolved for one in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)
-    said = [one for found in unresolved.values() for one in found]
-    lines = [one.told for one in said if one.about != INDEXES]
-    indexes = [one.told for one in said if one.about == INDEXES]
+    statements = [one for found in unresolved.values() for one in found]
+    lines = [one.told for one in statements if one.about != INDEXES]
+    indexes = [one.told for one in statements if one.about == INDEXES]
     return relations.materialization(
         names,
         ctx.ref.id,

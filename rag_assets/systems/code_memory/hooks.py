@@ -39,9 +39,9 @@ _SHELLS: Final = re.compile(
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def block_of(tenant: str, told: str) -> str:
+def block_of(tenant: str, path: str) -> str:
     """Return the block that reports changes for one tenant by creating a file at a path."""
-    place = shlex.quote(told)
+    place = shlex.quote(path)
     # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
     # at that path would block it.
     return (
@@ -126,9 +126,9 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
             f"{tenant!r} is not the id of a tenant",
             hint="run `rag-assets tenants` to list the ids",
         )
-    told = hooked_folder(local)
-    told.mkdir(mode=0o700, parents=True, exist_ok=True)
-    block = block_of(tenant, str((told / tenant).absolute()))
+    told_folder = hooked_folder(local)
+    told_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    block = block_of(tenant, str((told_folder / tenant).absolute()))
     folder = hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
     changed, kept = [], []

@@ -128,13 +128,13 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
     nodes = {(one.repository, one.name): one for some in own for one in some}
     edges = _edges(view, [*nodes], nodes)
     known = view.ends(edges, nodes)
-    beside: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
+    neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
         relation = relation_of(edge, known)
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
-            beside[source][target] = beside[target][source] = None
-    return [_group_by_kind(some, beside, known) for some in own]
+            neighbours[source][target] = neighbours[target][source] = None
+    return [_group_by_kind(some, neighbours, known) for some in own]
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
@@ -156,12 +156,12 @@ def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -
 
 def _group_by_kind(
     own: Sequence[Node],
-    beside: Mapping[NodeKey, Mapping[NodeKey, None]],
+    neighbours: Mapping[NodeKey, Mapping[NodeKey, None]],
     known: Mapping[NodeKey, Node],
 ) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for one in own:
-        for key in beside.get((one.repository, one.name), ()):
+        for key in neighbours.get((one.repository, one.name), ()):
             kind = _kind(known[key]) if key in known else None
             if kind is not None:
                 found[kind][key[1]] = None

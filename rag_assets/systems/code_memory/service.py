@@ -77,8 +77,8 @@ def invalidate(
     """
     ids = _documents(catalog, Tenant.from_config(record.config), paths)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    gone = [one for one in sorted(ids) if remove(one)]
-    return InvalidatedFiles(record.id, len(gone))
+    removed = [one for one in sorted(ids) if remove(one)]
+    return InvalidatedFiles(record.id, len(removed))
 
 
 def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
@@ -137,9 +137,9 @@ class CodeMemory:
             UnknownTenant, UnknownRun: the tenant or the run does not exist.
             ProviderError, ServiceUnavailable: see AsyncRetriever.search.
         """
-        given = {"query": query, "run": run, "options": dict(options or {})}
+        values = {"query": query, "run": run, "options": dict(options or {})}
         try:
-            question = RetrievalQuestion.model_validate(given)
+            question = RetrievalQuestion.model_validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(

@@ -111,15 +111,17 @@ async def _rules_for(knowledge: Knowledge, paths: _Names) -> str:
     return await _ask(knowledge, lambda about: about.rules_for(paths))
 
 
-def _require_one(**given: _T) -> dict[str, _T]:
+def _require_one(**arguments: _T) -> dict[str, _T]:
     """Return the arguments of a question; refuse a question without any.
 
     Raises:
         InvalidRequest: all arguments are missing.
     """
-    if not any(given.values()):
-        raise InvalidRequest("all arguments are missing", hint=f"set one of: {', '.join(given)}")
-    return given
+    if not any(arguments.values()):
+        raise InvalidRequest(
+            "all arguments are missing", hint=f"set one of: {', '.join(arguments)}"
+        )
+    return arguments
 
 
 def _tool(name: str, description: str, function: ToolFunction) -> Tool:

@@ -246,13 +246,13 @@ class DerivationTable:
         with self._database.begin_for(ref) as connection:
             known = _read_record_keys(connection, ref, derived.source)
             changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
-            gone = sorted(known.keys() - wanted.keys())
+            obsolete = sorted(known.keys() - wanted.keys())
             _put_records(connection, ref, changed)
-            _delete_records(connection, ref, gone)
+            _delete_records(connection, ref, obsolete)
             _set_derivation(connection, ref, derived)
-            if changed or gone:
+            if changed or obsolete:
                 notify(connection, ref.id)
-        return len(changed) + len(gone)
+        return len(changed) + len(obsolete)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
         """Withhold the derived documents of a source from searches until they are derived again.

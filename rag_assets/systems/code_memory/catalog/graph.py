@@ -83,8 +83,8 @@ class Lookup:
         """
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
-        held = np.bincount(values + 1, minlength=count + 1)
-        return cls(_column(order), _column(np.cumsum(held)))
+        counts = np.bincount(values + 1, minlength=count + 1)
+        return cls(_column(order), _column(np.cumsum(counts)))
 
     def rows(self, number: int) -> array[int]:
         """Return the rows with this number, in order."""
@@ -379,6 +379,8 @@ class Graph:
 
 
 def _bytes_of(segment: Segment) -> int:
-    met = sum(min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text))
+    cached_rows = sum(
+        min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
+    )
     names = min(MOST_NAMES_MET, len(segment.symbols.text))
-    return segment.bytes + met * _BYTES_OF_MET + names * _BYTES_OF_NAME_MET
+    return segment.bytes + cached_rows * _BYTES_OF_MET + names * _BYTES_OF_NAME_MET

@@ -132,11 +132,11 @@ def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _
     if len(segments) >= _MOST_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
-    held = sum(one.count for one in segments)
-    alive = len(texts) * _WASTE > held or held - len(texts) < _FEW_TEXTS
+    stored_count = sum(one.count for one in segments)
+    alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
     return (
         _ReusedSegments(segments, texts)
-        if alive and segments[0].count * _WASTE > held
+        if alive and segments[0].count * _WASTE > stored_count
         else _ReusedSegments()
     )
 
@@ -273,12 +273,12 @@ class RelationGraphs:
         """Drop the least recently queried graphs until the others fit."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
-        held = self._bytes()
+        used_bytes = self._bytes()
         for tenant in self._tenants.values():
-            if held <= self.most_bytes:
+            if used_bytes <= self.most_bytes:
                 return
             if tenant.graph is not None:
-                held -= tenant.graph.bytes
+                used_bytes -= tenant.graph.bytes
                 tenant.graph = None
 
     def _bytes(self) -> int:

@@ -219,24 +219,24 @@ class RelationCountQuery:
 
     def symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
-        held = _texts(tenant_id, generation)
+        texts = _texts(tenant_id, generation)
         query = (
             select(func.count())
             .select_from(symbols)
-            .where(symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(held))
+            .where(symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts))
         )
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
     def of(self, tenant_id: str, generation: int) -> list[RelationCount]:
         """Return the number of relations of a build by kind, the most frequent kind first."""
-        held = _texts(tenant_id, generation)
+        texts = _texts(tenant_id, generation)
         named = select(symbols.c.symbol, symbols.c.short).where(
-            symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(held)
+            symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
         )
         targets = (
             select(edges.c.kind, edges.c.target, func.count())
-            .where(edges.c.tenant == tenant_id, edges.c.chunk_set_key.in_(held))
+            .where(edges.c.tenant == tenant_id, edges.c.chunk_set_key.in_(texts))
             .where(edges.c.kind != HANDS_ON)
             .group_by(edges.c.kind, edges.c.target)
         )
@@ -287,21 +287,21 @@ class RelationDriftQuery:
 
     def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
         """Return the texts of all builds whose keys are in a range, without duplicates."""
-        held = document_index.c
-        wanted = [held.tenant == tenant_id, held.chunk_set_key >= compared.first]
+        index = document_index.c
+        wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
-            wanted.append(held.chunk_set_key < compared.end)
+            wanted.append(index.chunk_set_key < compared.end)
         query = (
             select(
-                held.chunk_set_key,
+                index.chunk_set_key,
                 func.min(documents.c.media_type),
                 func.min(documents.c.document_id),
             )
             .select_from(document_index)
             .join(documents, is_same_document())
             .where(*wanted)
-            .group_by(held.chunk_set_key)
-            .order_by(held.chunk_set_key)
+            .group_by(index.chunk_set_key)
+            .order_by(index.chunk_set_key)
         )
         with self._database.begin() as connection:
             return [IndexedText(*row) for row in connection.execute(query)]
@@ -320,11 +320,11 @@ class RelationDriftQuery:
     def nobodys(self, tenant_id: str) -> list[str]:
         """Return the chunk_set_keys of rows whose text does not belong to any build."""
         found: set[str] = set()
-        held = document_index.c
+        index = document_index.c
         with self._database.begin() as connection:
             for table in _ROWS_OF:
                 key = table.c.chunk_set_key
-                kept = exists().where(held.tenant == table.c.tenant, held.chunk_set_key == key)
+                kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
                 query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
                 found.update(connection.scalars(query))
         return sorted(found)
@@ -346,7 +346,7 @@ class RelationDriftQuery:
                     connection.execute(delete(table).where(*of_texts))
                 mark_rows_replaced(connection, ref)
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
-                held = (
+                indexed = (
                     select(document_index.c.chunk_set_key)
                     .where(
                         document_index.c.tenant == ref.id,
@@ -354,7 +354,7 @@ class RelationDriftQuery:
                     )
                     .with_for_update(read=True)
                 )
-                kept = sorted(set(connection.scalars(held)))
+                kept = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in kept})
 
 
@@ -363,8 +363,8 @@ def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[s
     found: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):
-            told = (_hashable(row[column.name]) for column in _columns_of_text(table))
-            found.setdefault(row["chunk_set_key"], set()).add((table.name, *told))
+            values = (_hashable(row[column.name]) for column in _columns_of_text(table))
+            found.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
     return {key: frozenset(rows) for key, rows in found.items()}
 
 

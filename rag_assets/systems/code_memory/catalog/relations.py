@@ -132,7 +132,7 @@ class RelationRows:
             texts=[text for _, text, _ in places],
             positions=[position for _, _, position in places],
         )
-        return {(document, text, position): said for document, text, position, said in rows}
+        return {(document, text, position): evidence for document, text, position, evidence in rows}
 
     def stated(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind, regardless of their targets."""
@@ -143,8 +143,8 @@ class RelationRows:
         """Return the edges of a kind with a target that is stored in one of these spellings."""
         if not spellings:
             return []
-        given = {"named": [*spellings], "only": [kind], "limit": limit}
-        rows = self._edge_rows(statements.EDGES, **given)
+        values = {"named": [*spellings], "only": [kind], "limit": limit}
+        rows = self._edge_rows(statements.EDGES, **values)
         return [_found_edge(*row) for _, *row in rows]
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -248,9 +248,9 @@ class RelationRows:
         rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
 
-    def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
+    def _edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
         """Return rows of edges at nodes; a list parameter that is not given is empty."""
-        return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
+        return self._rows(statement, **{**{name: [] for name in _WAYS}, **values})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_found_symbol(*row) for row in self._rows(statement, **values)]
@@ -340,8 +340,8 @@ class GraphRelations(RelationRows):
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
-        held = self._graph.by_id
-        places = [(id_ := one.document_id, held[id_].text_key, one.position) for one in edges]
+        documents = self._graph.by_id
+        places = [(id_ := one.document_id, documents[id_].text_key, one.position) for one in edges]
         read = self.evidence_at(list(dict.fromkeys(places))) if places else {}
         return [
             one._replace(evidence=read[place])
@@ -415,11 +415,11 @@ class GraphRelations(RelationRows):
         )
 
     def _names_called(self, short: str) -> NamesCalled:
-        met = self._graph.names_met
-        found = met.get(self._scopes, short)
+        cache = self._graph.names_met
+        found = cache.get(self._scopes, short)
         if found is None:
             found = _group_names(self._rows_of_symbols([short], "short"), None)
-            met.keep(self._scopes, short, found)
+            cache.keep(self._scopes, short, found)
         return found
 
     def _read_edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
@@ -465,7 +465,7 @@ class GraphRelations(RelationRows):
 
 
 def _read_cached(
-    met: dict[tuple[int, int, str], _Found],
+    cache: dict[tuple[int, int, str], _Found],
     made: Callable[[Segment, int, GraphDocument], _Found],
     segment: Segment,
     row: int,
@@ -473,11 +473,11 @@ def _read_cached(
 ) -> _Found:
     """Return the result for a row: from the cache, else computed and cached if there is room."""
     key = segment.first, row, document.document_id
-    found = met.get(key)
+    found = cache.get(key)
     if found is None:
         found = made(segment, row, document)
-        if len(met) < MOST_MET:
-            met[key] = found
+        if len(cache) < MOST_MET:
+            cache[key] = found
     return found
 
 

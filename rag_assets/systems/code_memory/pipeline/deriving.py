@@ -81,7 +81,7 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
         ctx.guard()
         changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
-        indexes += [said.told for said in one.unresolved if said.about == INDEXES]
+        indexes += [statement.told for statement in one.unresolved if statement.about == INDEXES]
     if not documents and not changed:
         return DerivedWork()
     lines = {

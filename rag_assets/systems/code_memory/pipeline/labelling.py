@@ -275,8 +275,10 @@ class _Step:
                 before = fingerprint_of(old for old, _ in pairs if old is not None)
                 after = fingerprint_of(new for _, new in pairs)
                 first, second = (
-                    known - gone + added
-                    for known, gone, added in zip(mark.fingerprint, before, after, strict=True)
+                    known - subtracted + added
+                    for known, subtracted, added in zip(
+                        mark.fingerprint, before, after, strict=True
+                    )
                 )
                 moved[source] = replace(mark, fingerprint=(first, second)).stored(self._ctx.tenant)
         if moved:

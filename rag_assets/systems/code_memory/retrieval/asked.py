@@ -137,18 +137,18 @@ def asked_names(
     table_name: str | None = None,
 ) -> AskedNames:
     """Return the names in a question; names that are passed separately come first."""
-    given = [one for one in (route_name, controller_class) if one]
-    given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
+    names_in_options = [one for one in (route_name, controller_class) if one]
+    names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
     in_question, rest = _read_question(query)
     words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
-    names = tuple(dict.fromkeys([*given, *in_question]))[:MOST_NAMES]
+    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
     plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(in_question) and not rest
     # A bare question may be an ordinary word and not a name.
-    relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
+    relational = bool(names_in_options) or any(map(_NAME.fullmatch, names)) or not is_bare
     return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
@@ -270,9 +270,9 @@ def asked_kinds(query: str) -> AskedKinds:
     types: set[str] = set()
     topic: list[str] = []
     for token in _KIND_TOKEN.findall(query):
-        told = [_types_asked_by(word.lower()) for word in _WORD.findall(token)]
-        types.update(*(found for found in told if found is not None))
-        if any(found is None for found in told) or not told:
+        types_of_words = [_types_asked_by(word.lower()) for word in _WORD.findall(token)]
+        types.update(*(found for found in types_of_words if found is not None))
+        if any(found is None for found in types_of_words) or not types_of_words:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
@@ -284,5 +284,7 @@ def _types_asked_by(word: str) -> tuple[SourceType, ...] | None:
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
     named = types_of_word(word)
-    begun = next((t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ())
-    return (*named, *begun) or None
+    by_beginning = next(
+        (t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ()
+    )
+    return (*named, *by_beginning) or None

@@ -201,8 +201,8 @@ async def _occurs_in_texts(
 
 
 def _describe_problem(name: str, nearest: Sequence[str]) -> str:
-    said = f"no file that you may read has {name!r}"
-    return f"{said}. Nearest names: {', '.join(nearest)}" if nearest else said
+    problem = f"no file that you may read has {name!r}"
+    return f"{problem}. Nearest names: {', '.join(nearest)}" if nearest else problem
 
 
 class CodeQuestions:

@@ -160,7 +160,7 @@ class _FromNames(_Spread):
             return []
         around, files = self._surround(best)
         new: dict[NodeKey, float] = {}
-        met: dict[NodeKey, Node] = {}
+        new_nodes: dict[NodeKey, Node] = {}
         for start in best:
             # A node that the question names passes on all its relevance, however many relations it
             # has.
@@ -175,12 +175,12 @@ class _FromNames(_Spread):
                 # Edges of a file on the frontier count for its definition.
                 end = files.get(way.key, way.key)
                 if end not in self.scores and score > new.get(end, 0.0):
-                    new[end], met[end] = score, way.node
+                    new[end], new_nodes[end] = score, way.node
                     self.paths[end] = (*self.paths[start], end[1])
-        return self._select_frontier(new, met)
+        return self._select_frontier(new, new_nodes)
 
     def _select_frontier(
-        self, new: Mapping[NodeKey, float], met: Mapping[NodeKey, Node]
+        self, new: Mapping[NodeKey, float], new_nodes: Mapping[NodeKey, Node]
     ) -> list[NodeKey]:
         room = MOST_NODES - len(self.scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
@@ -188,7 +188,7 @@ class _FromNames(_Spread):
         kept = [key for key in ordered[: max(0, room)] if new[key] >= _LEAST_REACHED]
         for key in kept:
             self.scores[key] = new[key]
-            self.nodes[key] = met[key]
+            self.nodes[key] = new_nodes[key]
         return kept
 
     def flow(self, wanted: frozenset[str]) -> Flow:

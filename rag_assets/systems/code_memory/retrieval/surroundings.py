@@ -188,8 +188,8 @@ class Surroundings:
         """
         files = {key: file for file, key in files_of(keys, nodes).items()}
         asked = [_Asked(key, files.get(key)) for key in keys]
-        held = self._around
-        known = {one: held[one] for one in asked if one in held}
+        cached = self._around
+        known = {one: cached[one] for one in asked if one in cached}
         missing = [one for one in asked if one not in known]
         if missing:
             fresh = _read_surroundings(view, missing, nodes)

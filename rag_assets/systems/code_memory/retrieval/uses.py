@@ -177,10 +177,10 @@ def uses_of_nodes(
     wanted = dict.fromkeys(one.name for one in targets)
     if not wanted:
         return UsesFound()
-    beside = dict.fromkeys(
+    other_names = dict.fromkeys(
         name for one in targets for name in (one.owner, one.stem) if name and name not in wanted
     )
-    names = view.name_uses([*wanted], [*beside], MOST_ROWS)
+    names = view.name_uses([*wanted], [*other_names], MOST_ROWS)
     files = _files(names.rows)
     omitted = len(found) - len(targets) + int(names.is_cut)
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
@@ -328,8 +328,8 @@ class _Resolving:
         language = tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
             folder = posixpath.dirname(file.row.uri)
-            beside = [uri for uri in places if posixpath.dirname(uri) == folder]
-            if beside == [target.node.uri] and len(places[beside[0]]) == 1:
+            in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
+            if in_folder == [target.node.uri] and len(places[in_folder[0]]) == 1:
                 return "same package"
         return ""
 

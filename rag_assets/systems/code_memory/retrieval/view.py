@@ -151,11 +151,11 @@ class HandedOn:
 
 
 def _find_only_definition(
-    sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
+    lookup: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
 ) -> str | None:
     if name.endswith(ALL):
         return None
-    return find_definition(name, path, called.get(short_name(name), {}).get(sought.source, ()))
+    return find_definition(name, path, called.get(short_name(name), {}).get(lookup.source, ()))
 
 
 MOST_EDGES = 2_000
@@ -322,21 +322,23 @@ class View:
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
-        met: dict[Sought, str | None] = {}
+        resolved: dict[Sought, str | None] = {}
         for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
-                    sought = Sought(edge.source, name, path_of(edge.uri))
-                    if sought not in met:
+                    lookup = Sought(edge.source, name, path_of(edge.uri))
+                    if lookup not in resolved:
                         found = like[edge.source, name]
-                        met[sought] = find_definition(name, sought.path, found) if found else None
-        lost = [sought for sought, definition in met.items() if definition is None]
-        met |= self._handed_on.definitions(lost) if lost else {}
+                        resolved[lookup] = (
+                            find_definition(name, lookup.path, found) if found else None
+                        )
+        lost = [lookup for lookup, definition in resolved.items() if definition is None]
+        resolved |= self._handed_on.definitions(lost) if lost else {}
 
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
-            return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
+            return resolved.get(Sought(edge.source, name, path_of(edge.uri))) or name
 
         return [
             edge._replace(
@@ -402,15 +404,15 @@ class View:
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         names = sorted({end[1] for end in ends if end[1] and end not in known})
-        met = {end: known[end] for end in ends if end in known}
-        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        nodes = {end: known[end] for end in ends if end in known}
+        nodes |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
-                met[edge.source, name] = file_node(name, edge.source)
-        for file in self.files([name for source, name in ends if (source, name) not in met]):
-            met[file.repository, file.name] = file
-        return {end: other_node(end[1], end[0]) for end in others} | met
+                nodes[edge.source, name] = file_node(name, edge.source)
+        for file in self.files([name for source, name in ends if (source, name) not in nodes]):
+            nodes[file.repository, file.name] = file
+        return {end: other_node(end[1], end[0]) for end in others} | nodes
 
     def files(self, names: Sequence[str]) -> list[Node]:
         """Return nodes for those files that exist; each name is `file:` and a document's URI."""

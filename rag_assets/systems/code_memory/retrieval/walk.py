@@ -86,8 +86,8 @@ def describe_unresolved(
     """
     found = [
         (uri_of(source, one.path), one)
-        for source, told in unresolved.items()
-        for one in told
+        for source, statements in unresolved.items()
+        for one in statements
         if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
     ]
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
@@ -112,10 +112,10 @@ def describe_unfollowed_calls(
         return None
     extends = view.edges(owners, "out", only=("extends",)).edges
     facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
-    met = [one for one in calls if (one.source, _class_of(one)) in facades]
-    if not met:
+    unfollowed = [one for one in calls if (one.source, _class_of(one)) in facades]
+    if not unfollowed:
         return None
-    places = sorted({(one.uri, one.line_start, one.target) for one in met})
+    places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
     lines = [f"{uri}:{line} {name}" for uri, line, name in places]
     return f"{counted(len(places), 'call')} on facades not followed: {_join_first(lines)}"
 
@@ -346,8 +346,8 @@ class Walker:
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Add the uses of a walk's start nodes, found by name, to the walk."""
-    begun = [node for node in found.nodes if node.name in found.begun]
-    by_name = uses_of_nodes(view, begun, stated=collect_stated_uses(found.relations))
+    start_nodes = [node for node in found.nodes if node.name in found.begun]
+    by_name = uses_of_nodes(view, start_nodes, stated=collect_stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted

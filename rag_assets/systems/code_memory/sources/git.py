@@ -333,12 +333,12 @@ class GitSource:
                 continue
             if self._is_left_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
-            held = worktree.held(file, self.max_bytes)
-            if held is None or self._is_left_out(exclusion.by_content(path, held.content)):
+            stored = worktree.held(file, self.max_bytes)
+            if stored is None or self._is_left_out(exclusion.by_content(path, stored.content)):
                 continue
-            sure = held.sure or _is_settled(file, listed_at_ns)
-            blob = held.blob if sure else None
-            size = len(held.content) if blob else 0
+            sure = stored.sure or _is_settled(file, listed_at_ns)
+            blob = stored.blob if sure else None
+            size = len(stored.content) if blob else 0
             yield self._document(path, _Listed(blob, file.facts), size)
         yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
 

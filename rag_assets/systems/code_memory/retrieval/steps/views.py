@@ -134,8 +134,10 @@ async def find_entries_at(
     most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
     index, owner = progress.serving.index_name, progress.owner
     if filters.by_readers_alone and not (progress.recalls or progress.reads):
-        beside = [place.document_id for place in places[most:]]
-        known = await services.known.at(index, owner, state_of(progress), places[:most], beside)
+        further_documents = [place.document_id for place in places[most:]]
+        known = await services.known.at(
+            index, owner, state_of(progress), places[:most], further_documents
+        )
         if known is not None:
             return known[:most]
     wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)

@@ -96,10 +96,10 @@ class Walk(TrustedStep):
             )
             chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
-            behind = await find_entries_at(
+            related = await find_entries_at(
                 self._services, progress, list_related_places(chosen or found)
             )
-            candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
+            candidates = [*{one.id: one for one in (*leading, *related)}.values()]
         if not candidates:
             return progress
         request = search.request
@@ -192,12 +192,12 @@ def find_related_nodes(
     """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_find_nodes(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
-    begun = dict(islice(nodes.items(), _MOST_SEEDS))
-    seeds = dict.fromkeys(begun, 1.0)
+    start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
+    seeds = dict.fromkeys(start_nodes, 1.0)
     found = flow_from_names(
-        view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted
+        view, surroundings, seeds, start_nodes, depth=USUAL_STEPS, wanted=asked.wanted
     )
-    found = replace(found, complete=found.complete and len(begun) == len(nodes))
+    found = replace(found, complete=found.complete and len(start_nodes) == len(nodes))
     return found, all(by_name)
 
 

@@ -78,8 +78,8 @@ class Attributes:
         found: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
-                told, value = file.find(attribute, raw_folder, raw_name)
-                if told:
+                is_specified, value = file.find(attribute, raw_folder, raw_name)
+                if is_specified:
                     if value is not None:
                         found[attribute] = value
                     break
@@ -127,7 +127,7 @@ class Attributes:
                 f"the attributes file {where!r} is larger than {MAX_ATTRIBUTES_BYTES:,} bytes",
                 hint="shorten the file",
             )
-        told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
+        rules_by_name: dict[str, list[tuple[Rule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             pattern, states = _split_line(line)
             if pattern.startswith(b"[attr]"):
@@ -139,15 +139,15 @@ class Attributes:
             if rule is not None:
                 for name, value in self._states(states).items():
                     if name in _READ:
-                        told.setdefault(name, []).append((rule, value))
-        return _compile_rules(told, base, where) if told else None
+                        rules_by_name.setdefault(name, []).append((rule, value))
+        return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 
     def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
         found: dict[str, AttributeValue] = {}
         for state in states:
             text = state.decode("utf-8", "replace")
-            name, equals, given = text.lstrip("-!").partition("=")
-            value: AttributeValue = given if equals else True
+            name, equals, text_value = text.lstrip("-!").partition("=")
+            value: AttributeValue = text_value if equals else True
             if text[:1] in "-!":
                 value = False if text[0] == "-" else None
             if name in self._macros and value is True:
@@ -157,10 +157,12 @@ class Attributes:
 
 
 def _compile_rules(
-    told: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
+    rules_by_name: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
 ) -> _File:
     wildcards = sum(
-        rule.literal is None and rule.suffix is None for rules in told.values() for rule, _ in rules
+        rule.literal is None and rule.suffix is None
+        for rules in rules_by_name.values()
+        for rule, _ in rules
     )
     if wildcards > MAX_WILDCARDS:
         raise ListingFailed(
@@ -170,7 +172,7 @@ def _compile_rules(
     return _File(
         {
             name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))
-            for name, rules in told.items()
+            for name, rules in rules_by_name.items()
         },
         base,
     )

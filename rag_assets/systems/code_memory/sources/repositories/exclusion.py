@@ -242,8 +242,8 @@ class Exclusion:
             return "lfs"
         if is_binary(content):
             return "binary"
-        told = self._attributes.of(path).get(GENERATED)
-        if told is None and is_generated(path, content):
+        attribute = self._attributes.of(path).get(GENERATED)
+        if attribute is None and is_generated(path, content):
             return "generated"
         if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
             return "data"
@@ -272,8 +272,8 @@ class Exclusion:
         raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
         if self._include is None:
             return repository_type_of(path) is not None or _is_set(attributes.get(DETECTABLE))
-        told = self._include.decide(raw_folder, raw_name, is_folder=False)
-        return included if told is None else told
+        decision = self._include.decide(raw_folder, raw_name, is_folder=False)
+        return included if decision is None else decision
 
     def _folder(self, folder: str) -> tuple[bool, bool]:
         """Return whether everything below a folder is included, and whether it is excluded."""
@@ -286,8 +286,8 @@ class Exclusion:
         for path in reversed(missing):
             above, _, name = path[:-1].rpartition("/")
             raw_above, raw_name = _bytes(f"{above}/" if above else ""), _bytes(name)
-            told = _decide(self._include, raw_above, raw_name)
-            included = included if told is None else told
+            decision = _decide(self._include, raw_above, raw_name)
+            included = included if decision is None else decision
             excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
             self._folders[path] = included, excluded
         return included, excluded

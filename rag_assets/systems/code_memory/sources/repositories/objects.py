@@ -147,11 +147,11 @@ class LooseObjects:
 
 def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
     """Return the header, with the content unpacked so far, and the packed data that remain."""
-    begun = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
-    found = _HEADER.match(begun)
+    head = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
+    found = _HEADER.match(head)
     if found is None:
         raise LooseDamaged
-    rest = LooseObject(_LOOSE_KINDS[found[1]], int(found[2]), begun[found.end() :])
+    rest = LooseObject(_LOOSE_KINDS[found[1]], int(found[2]), head[found.end() :])
     return rest, stream.unconsumed_tail
 
 
