@@ -179,19 +179,19 @@ def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 
 
 def documents_of(
-    connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
+    connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
 ) -> frozenset[str]:
     """Return the ids of the documents that paths may refer to.
 
     Args:
         paths: paths within a repository, or as hits show them.
-        gone: whether to include deleted documents.
+        with_deleted: whether to include deleted documents.
     """
     columns = documents.c
     query = select(columns.document_id).where(
         columns.tenant == tenant.id, is_any_of(columns.document_id, named_documents(tenant, paths))
     )
-    if not gone:
+    if not with_deleted:
         query = query.where(columns.status != "DELETED")
     return frozenset(connection.scalars(query))
 
@@ -329,7 +329,7 @@ class _SourcesOfRuns:
                 hint="add the repository to the tenant's `sources`",
             )
         paths = [event.path for event in events if event.path]
-        return cls(configs, documents_of(connection, tenant, paths, gone=True))
+        return cls(configs, documents_of(connection, tenant, paths, with_deleted=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores an event about a path, and the path in the repository.

@@ -293,19 +293,19 @@ class _Resolving:
         if place.receiver and place.receiver == target.owner:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
-            inside = within is not None and _is_held(within.name, target.holder)
+            inside = within is not None and _is_within(within.name, target.holder)
             if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
             near = self._explain_bare_name(target, file, candidates)
             if near:
                 return near
-        is_told = place.receiver == "" or _WORDS.search(target.name) is not None
-        return "only definition" if is_only and is_told else ""
+        is_distinctive = place.receiver == "" or _WORDS.search(target.name) is not None
+        return "only definition" if is_only and is_distinctive else ""
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
-        return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
+        return any(one != target.node.name and _is_within(one, target.holder) for one in candidates)
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
@@ -429,7 +429,7 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
-def _is_held(name: str, holder: str) -> bool:
+def _is_within(name: str, holder: str) -> bool:
     """Return whether a name is the holder itself or one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}

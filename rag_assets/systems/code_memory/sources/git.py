@@ -333,10 +333,10 @@ class GitSource:
                 continue
             if self._is_left_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
-            stored = worktree.held(file, self.max_bytes)
+            stored = worktree.read(file, self.max_bytes)
             if stored is None or self._is_left_out(exclusion.by_content(path, stored.content)):
                 continue
-            sure = stored.sure or _is_settled(file, listed_at_ns)
+            sure = stored.is_certain or _is_settled(file, listed_at_ns)
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
             yield self._document(path, _Listed(blob, file.facts), size)
@@ -393,7 +393,7 @@ class GitSource:
             facts = None if listed is None else listed.facts
             content = read_unchanged(self._root, path, facts, max_bytes)
             if content is not None:
-                return repository.stored.of(path, content, committed).content
+                return repository.stored.convert(path, content, committed).content
             return self._read_committed(repository, path, committed, max_bytes)
         if committed is None:
             return None

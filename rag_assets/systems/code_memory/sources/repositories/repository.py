@@ -317,7 +317,7 @@ class Repository:
         content = read_unchanged(self.folders.root, path, None, _MAX_COMPARED_BYTES)
         if committed is None or content is None:
             return True
-        return self.stored.of(path, content, committed).blob is None
+        return self.stored.convert(path, content, committed).blob is None
 
     def _require_readable(self) -> None:
         kind = self._settings.get("extensions.objectformat", "sha1").lower()

@@ -220,18 +220,18 @@ class WorktreeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredContent:
     """The content of a file.
 
     Attributes:
         content: the content as git stores it.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
-        sure: whether git itself guarantees that the file is unchanged.
+        is_certain: whether git itself guarantees that the file is unchanged.
     """
 
     content: bytes
     blob: str | None
-    sure: bool
+    is_certain: bool
 
 
 class StoredContents:
@@ -250,7 +250,7 @@ class StoredContents:
         self.attributes = attributes
         self._autocrlf = autocrlf
 
-    def of(self, path: str, content: bytes, committed: TreeFile | None) -> Held:
+    def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
         """Return a file's content as git would store it, and its blob if the commit has the same.
 
         Args:
@@ -258,13 +258,13 @@ class StoredContents:
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and blob_id(content) == oid:
-            return Held(content, oid, sure=False)
+            return StoredContent(content, oid, is_certain=False)
         conversion = Conversion.of(self.attributes.of(path), self._autocrlf)
         converted = conversion.stored(
             content, lambda: None if oid is None else self.objects.read(oid, "blob")
         )
         same = oid is not None and converted != content and blob_id(converted) == oid
-        return Held(converted, oid if same else None, sure=False)
+        return StoredContent(converted, oid if same else None, is_certain=False)
 
 
 class Worktree:
@@ -296,15 +296,17 @@ class Worktree:
         self.folders: dict[str, FolderIdentity] = {}
         self.files = dict(self._list(folders, committed))
 
-    def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
+    def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
         """Return the content of one of `files`; None if it was deleted, changed or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
-            return Held(self._objects.read(committed.oid, "blob"), committed.oid, sure=True)
+            return StoredContent(
+                self._objects.read(committed.oid, "blob"), committed.oid, is_certain=True
+            )
         if facts is None:
             return None
         content = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if content is None else self._stored.of(file.path, content, committed)
+        return None if content is None else self._stored.convert(file.path, content, committed)
 
     def size(self, file: WorktreeFile) -> int:
         """Return the size of a file's content in bytes, if known without reading the file."""
