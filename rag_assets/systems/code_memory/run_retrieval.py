@@ -264,19 +264,10 @@ def search_request(
     Raises:
         InvalidRequest: an option cannot be used; names the field.
     """
-    return SearchRequest.of(
-        query=query,
-        top_k=options.top_k,
-        source_types=options.source_types,
-        must_include_paths=_uris(tenant, options.must_include_paths),
-        route_name=options.route_name,
-        controller_class=options.controller_class,
-        table_name=options.table_name,
-        model=None if run is None else run.model,
-        include_run_summaries=options.include_run_summaries,
-        min_score=options.min_score,
-        caller=caller,
-    )
+    values = dict(options)
+    values["must_include_paths"] = _uris(tenant, options.must_include_paths)
+    model = None if run is None else run.model
+    return SearchRequest.of(query=query, model=model, caller=caller, **values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,23 +117,16 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Derive the documents of these sources, and the labels that differ from the recorded ones.
+    """Derive documents from the files of a build, and the labels that differ from the record.
 
     Args:
-        generation: the build with the files to read.
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
         return [], {}
     configs = derived_configs(ctx.tenant)
-    indexed = sorted(
-        (
-            d
-            for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
-            if d.source in fingerprints
-        ),
-        key=_repository,
-    )
+    every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
+    indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     marks = {source: SourceMark(found, frozenset()) for source, found in fingerprints.items()}
@@ -162,11 +155,9 @@ def _derive_from_sources(
         )
     of_sources = [
         DerivedRecords(
-            source,
-            configs[source].name,
-            mark.stored(ctx.tenant),
-            tuple(records[source]),
-            tuple(unresolved[source]),
+            *(source, configs[source].name, mark.stored(ctx.tenant)),
+            records=tuple(records[source]),
+            unresolved=tuple(unresolved[source]),
         )
         for source, mark in marks.items()
     ]
@@ -176,11 +167,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve.
-
-    Args:
-        files: the facts of the documents, by document.
-    """
+    """Return the references that the SCIP indexes among the documents of a repository resolve."""
     indexes = [one for one in documents if is_index(one)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -214,13 +201,7 @@ def _read_parsed_texts(
 
 
 def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Return why a tenant needs a run although no document is pending; None if it needs none.
-
-    Args:
-        catalog: contains the recorded fingerprints.
-        tenant: the tenant of the documents.
-        generation: the serving build.
-    """
+    """Return why a tenant needs a run although no document is pending; None if it needs none."""
     if due_sources(catalog, tenant, generation):
         return "routes and tables were derived from files that have changed since"
     return None

@@ -94,27 +94,15 @@ def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
 
 
 def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
-    """Return the sources whose derived documents are out of date, with their current fingerprint.
-
-    Args:
-        catalog: contains the recorded marks.
-        tenant: the tenant of the documents.
-        generation: the build with the files to compare.
-    """
-    return {
-        source: fingerprint
-        for source, fingerprint, mark in _compare_marks(catalog, tenant, generation)
-        if mark is None
-    }
+    """Return the present fingerprint of each source with outdated derived documents."""
+    compared = _compare_marks(catalog, tenant, generation)
+    return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
 
 
 def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
     """Return the sources whose derived documents are up to date, with their mark."""
-    return {
-        source: mark
-        for source, _, mark in _compare_marks(catalog, tenant, generation)
-        if mark is not None
-    }
+    compared = _compare_marks(catalog, tenant, generation)
+    return {source: mark for source, _, mark in compared if mark is not None}
 
 
 def _compare_marks(
@@ -159,11 +147,7 @@ file."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
-    """Record the kinds of documents' definitions; return the number of documents that changed.
-
-    Args:
-        ctx: the TenantContext of the build that the slice is for.
-    """
+    """Record the kinds of definitions in a slice; return the number of documents that changed."""
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
     code = code_catalog(ctx.catalog)
@@ -207,7 +191,7 @@ def changed_labels(
 
     Args:
         documents: the documents of one repository.
-        files: the facts of files, by document; at least of those for which is_labelled holds.
+        files: the facts of files, by document; at least of those that are labelled.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in kinds_of(list(files.values())).items():
@@ -333,11 +317,7 @@ class Survey:
 
 
 def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
-    """Read the signs of documents, and the facts that decide their labels.
-
-    Args:
-        documents: the documents of one repository; at least those for which is_labelled holds.
-    """
+    """Read the signs of one repository's documents, and the facts that decide their labels."""
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
@@ -370,14 +350,10 @@ def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
-        (document := item.document).document_id: CodeDocument(
-            document.document_id,
-            document.source,
-            document.uri,
-            document.media_type,
-            document.access_scope,
-            item.chunk_set_key,
-            known.get(document.document_id, {}),
+        (one := item.document).document_id: CodeDocument(
+            *(one.document_id, one.source, one.uri, one.media_type, one.access_scope),
+            chunk_set_key=item.chunk_set_key,
+            kinds=known.get(one.document_id, {}),
         )
         for item in parsed
     }

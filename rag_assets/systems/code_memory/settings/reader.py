@@ -38,10 +38,9 @@ def _units_of(
     symbol: Callable[[Entry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each entry, in order; an entry within another entry has no unit.
+    """Return a unit for each entry, sorted by start; an entry within another entry has no unit.
 
     Args:
-        entries: the entries, sorted by their start.
         symbol: returns the name of an entry; by default, its last key.
     """
     found: list[Unit] = []
@@ -197,11 +196,9 @@ def _read_settings(text: str, language: str) -> CodeText:
     from rag_assets.systems.code_memory.manifests import facts_of_entries
 
     entries, whole = FORMATS[language](text)
-    tops = (
-        _outermost_entries(entries)
-        if language == "toml"
-        else [e for e in entries if len(e.path) == 1]
-    )
+    tops = [entry for entry in entries if len(entry.path) == 1]
+    if language == "toml":
+        tops = _outermost_entries(entries)
     operations = _read_operations(entries)
     units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:

@@ -74,7 +74,7 @@ class Attributes:
         files = self._files(folder + slash)
         if not files:
             return {}
-        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
         found: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
@@ -109,7 +109,7 @@ class Attributes:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parse_file(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
+        own = self._parse_file(content, folder, len(path_bytes(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -198,7 +198,8 @@ def _rule(pattern: bytes) -> Rule | None:
     return parse_rule(pattern)
 
 
-def _bytes(text: str) -> bytes:
+def path_bytes(text: str) -> bytes:
+    """Return a path in bytes, as Git stores it."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -25,6 +25,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     Attributes,
     AttributeValue,
     is_binary,
+    path_bytes,
 )
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
@@ -260,7 +261,7 @@ class Exclusion:
     def is_excluded(self, path: str) -> bool:
         """Return whether `exclude` leaves a file out, or a folder above it."""
         folder, slash, name = path.rpartition("/")
-        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
         excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
         return excluded or self._folder(folder + slash)[1]
 
@@ -269,7 +270,7 @@ class Exclusion:
         if self.is_excluded(path):
             return False
         included, _ = self._folder(folder + slash)
-        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
         if self._include is None:
             return repository_type_of(path) is not None or _is_set(attributes.get(DETECTABLE))
         decision = self._include.decide(raw_folder, raw_name, is_folder=False)
@@ -285,7 +286,7 @@ class Exclusion:
         included, excluded = self._folders[at]
         for path in reversed(missing):
             above, _, name = path[:-1].rpartition("/")
-            raw_above, raw_name = _bytes(f"{above}/" if above else ""), _bytes(name)
+            raw_above, raw_name = path_bytes(f"{above}/" if above else ""), path_bytes(name)
             decision = _decide(self._include, raw_above, raw_name)
             included = included if decision is None else decision
             excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
@@ -322,7 +323,3 @@ def _is_switched_on(value: AttributeValue) -> bool | None:
 
 def _is_set(value: AttributeValue) -> bool:
     return _is_switched_on(value) is True
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
