@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -190,6 +190,16 @@ def file_node(name: str, repository: str) -> Node:
     uri = name.removeprefix(FILE)
     kind = type_of_place(path_of(uri))
     return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
+
+
+def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
+    """Return the files that define nodes, each with the first of the nodes that it defines."""
+    first: dict[NodeKey, NodeKey] = {}
+    for key in keys:
+        node = nodes.get(key)
+        if node is not None and node.uri is not None:
+            first.setdefault((key[0], FILE + node.uri), key)
+    return first
 
 
 def class_of_constructor(name: str) -> str:

@@ -25,7 +25,7 @@ from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.asked import asked_kinds, asked_names
-from rag_assets.systems.code_memory.retrieval.steps.views import Views
+from rag_assets.systems.code_memory.retrieval.steps.walk import Views
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
 

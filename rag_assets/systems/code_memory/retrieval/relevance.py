@@ -18,13 +18,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, files_of
 from rag_assets.systems.code_memory.retrieval.surroundings import (
     OF_DOCUMENTS,
     Around,
     Surroundings,
     Way,
-    files_of,
     specificity,
 )
 from rag_assets.systems.code_memory.retrieval.view import View

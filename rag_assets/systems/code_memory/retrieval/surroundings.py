@@ -11,14 +11,20 @@ from __future__ import annotations
 import functools
 import math
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, kind_of, stated_of
+from rag_assets.systems.code_memory.retrieval.nodes import (
+    Node,
+    NodeKey,
+    files_of,
+    kind_of,
+    stated_of,
+)
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 
@@ -222,16 +228,6 @@ class SurroundingsCache:
             while len(self._kept) > _MOST_STATES:
                 self._kept.popitem(last=False)
             return found
-
-
-def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
-    """Return the files that define nodes, each with the first of the nodes that it defines."""
-    first: dict[NodeKey, NodeKey] = {}
-    for key in keys:
-        node = nodes.get(key)
-        if node is not None and node.uri is not None:
-            first.setdefault((key[0], FILE + node.uri), key)
-    return first
 
 
 _Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]

@@ -38,6 +38,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     NodeKey,
     Relation,
     file_node,
+    files_of,
     node_of,
     other_node,
 )
@@ -383,11 +384,7 @@ class View:
             keys: the keys of the nodes, the most relevant first.
             nodes: known nodes.
         """
-        first: dict[NodeKey, str] = {}
-        for key in keys:
-            node = nodes.get(key)
-            if node is not None and node.uri is not None:
-                first.setdefault((key[0], FILE + node.uri), key[1])
+        first = {file: name for file, (_, name) in files_of(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
         found = self.edges([*names], direction, files=files, only=only, without=without)

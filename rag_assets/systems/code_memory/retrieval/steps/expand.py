@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
-from rag_assets.systems.code_memory.retrieval.steps.views import Views, find_entries_at, place_of
+from rag_assets.systems.code_memory.retrieval.steps.walk import Views, find_entries_at, place_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
