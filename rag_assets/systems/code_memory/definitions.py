@@ -100,8 +100,8 @@ def verdict_of(
         ),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
         *(
-            (("relations are recorded for texts that no build contains", drift.nobodys),)
-            if drift.nobodys
+            (("relations are recorded for texts that no build contains", drift.orphans),)
+            if drift.orphans
             else ()
         ),
     )
@@ -111,7 +111,7 @@ def verdict_of(
         description=_describe_drift(drift, writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
-            Compared("texts that no build contains", 0, drift.nobodys),
+            Compared("texts that no build contains", 0, drift.orphans),
             Compared("derived documents that differ", 0, sum(derived.values())),
         ),
         columns=("fault", "which"),

@@ -336,6 +336,13 @@ def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+_COMMON_FIELDS: Final = (
+    *("line_start", "line_end", "symbol", "source_type", "text", "score", "score_kind", "cosine"),
+    *("title", "also", "stale", "trimmed", "context"),
+)
+"""Fields of a chunk that are those of its hit."""
+
+
 def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
@@ -343,20 +350,8 @@ def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
         repository=repository_of(hit.uri.partition("/")[0]),
         commit=None if hit.origin is None else hit.origin.commit,
         differs=None if hit.origin is None else hit.origin.differs,
-        line_start=hit.line_start,
-        line_end=hit.line_end,
-        symbol=hit.symbol,
-        source_type=hit.source_type,
-        text=hit.text,
-        score=hit.score,
-        score_kind=hit.score_kind,
-        cosine=hit.cosine,
         metadata_json=metadata,
-        title=hit.title,
-        also=hit.also,
-        stale=hit.stale,
-        trimmed=hit.trimmed,
-        context=hit.context,
+        **{name: getattr(hit, name) for name in _COMMON_FIELDS},
     )
 
 

@@ -198,29 +198,29 @@ class SegmentBuilder:
         """Add the texts with these keys, and the rows of their definitions and edges."""
         for key in keys:
             self._texts.setdefault(key, self._first + len(self._texts))
-        add, to = self._names.add, self._symbols
+        add, columns = self._names.add, self._symbols
         for key, position, symbol, short, role, public, first, last, content_hash in symbols:
-            to.text.append(self._texts[key])
-            to.position.append(position)
-            to.symbol.append(add(symbol))
-            to.short.append(add(short))
-            to.role.append(add(role))
-            to.public.append(public)
-            to.first.append(first)
-            to.last.append(last)
-            to.hashes += _NO_HASH if content_hash is None else bytes.fromhex(content_hash)
-        of = self._edges
+            columns.text.append(self._texts[key])
+            columns.position.append(position)
+            columns.symbol.append(add(symbol))
+            columns.short.append(add(short))
+            columns.role.append(add(role))
+            columns.public.append(public)
+            columns.first.append(first)
+            columns.last.append(last)
+            columns.hashes += _NO_HASH if content_hash is None else bytes.fromhex(content_hash)
+        edge_columns = self._edges
         for key, position, kind, stated_of, target, how, confidence, first, last, path in edges:
-            of.text.append(self._texts[key])
-            of.position.append(position)
-            of.kind.append(add(kind))
-            of.stated_of.append(add(stated_of))
-            of.target.append(add(target))
-            of.how.append(add(how))
-            of.path.append(add(path))
-            of.first.append(first)
-            of.last.append(last)
-            of.confidence.append(confidence)
+            edge_columns.text.append(self._texts[key])
+            edge_columns.position.append(position)
+            edge_columns.kind.append(add(kind))
+            edge_columns.stated_of.append(add(stated_of))
+            edge_columns.target.append(add(target))
+            edge_columns.how.append(add(how))
+            edge_columns.path.append(add(path))
+            edge_columns.first.append(first)
+            edge_columns.last.append(last)
+            edge_columns.confidence.append(confidence)
 
     @property
     def bytes(self) -> int:

@@ -317,7 +317,7 @@ class RelationDriftQuery:
                     found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
         return {key: frozenset(rows) for key, rows in found.items()}
 
-    def nobodys(self, tenant_id: str) -> list[str]:
+    def orphaned_texts(self, tenant_id: str) -> list[str]:
         """Return the chunk_set_keys of rows whose text does not belong to any build."""
         found: set[str] = set()
         index = document_index.c

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -270,20 +270,8 @@ _BY_PLACE = itemgetter(0, 1)
 _Found = TypeVar("_Found", FoundEdge, FoundSymbol)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kinds:
-    """The requested kinds of edges: only some kinds, or all except some."""
-
-    only: frozenset[str]
-    without: frozenset[str]
-
-    def of(self, segment: Segment) -> frozenset[int]:
-        """Return the numbers of these kinds in a segment."""
-        return frozenset(
-            number
-            for kind, number in segment.kinds.items()
-            if kind not in self.without and (not self.only or kind in self.only)
-        )
+_Kinds: TypeAlias = Callable[[Segment], frozenset[int]]
+"""Returns the numbers of the requested kinds of edges in a segment."""
 
 
 class GraphRelations(RelationRows):
@@ -318,7 +306,7 @@ class GraphRelations(RelationRows):
         own = list_spellings(own_spellings_of, names) if direction != "in" else []
         named = list_spellings(spellings_of, names) if direction != "out" else []
         named = [name for name in named if self._may_mean_one(name)]
-        kinds = _Kinds(frozenset(only), frozenset(without))
+        kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
         cut = False
         for rows in (
             self._rows_of_edges(own, "stated_of", kinds),
@@ -432,7 +420,7 @@ class GraphRelations(RelationRows):
         holders, scopes = self._graph.holders, self._scopes
         for segment in self._graph.segments:
             edges, lookup = segment.edges, getattr(segment, column)
-            counts = wanted.of(segment)
+            counts = wanted(segment)
             texts, kinds, positions = edges.text, edges.kind, edges.position
             for row in _rows_named(segment, lookup, names):
                 if kinds[row] not in counts:
@@ -448,7 +436,7 @@ class GraphRelations(RelationRows):
         for uri, own in places:
             for document in self._graph.at([uri], self._scopes):
                 segment = self._graph.segment_of(document.text)
-                edges, name, counts = segment.edges, segment.names.of(own), wanted.of(segment)
+                edges, name, counts = segment.edges, segment.names.of(own), wanted(segment)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.rows(document.text - segment.first):
                     if names[row] == name and edges.kind[row] in counts:
@@ -462,6 +450,16 @@ class GraphRelations(RelationRows):
                 for document in holders.get(symbols.text[row], ()):
                     if document.access_scope in scopes:
                         yield document.uri, symbols.position[row], segment, row, document
+
+
+def _number_kinds(
+    segment: Segment, *, only: frozenset[str], without: frozenset[str]
+) -> frozenset[int]:
+    return frozenset(
+        number
+        for kind, number in segment.kinds.items()
+        if kind not in without and (not only or kind in only)
+    )
 
 
 def _read_cached(

@@ -60,25 +60,25 @@ class RelationDrift:
     Attributes:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
-        nobodys: texts that have rows but belong to no build.
+        orphans: texts that have rows but belong to no build.
         derived: number of derived documents that differ from those that the files yield, by source.
     """
 
     compared: int = 0
     altered: tuple[str, ...] = ()
-    nobodys: int = 0
+    orphans: int = 0
     derived: Mapping[str, int] | None = None
 
     @property
     def none(self) -> bool:
         """Return whether all relations are correct."""
-        return not (self.altered or self.nobodys or self.derived)
+        return not (self.altered or self.orphans or self.derived)
 
     def __str__(self) -> str:
         """Return the differences in words."""
         found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
-        if self.nobodys:
-            found.append(f"relations of {counted(self.nobodys, 'text')} that no build contains")
+        if self.orphans:
+            found.append(f"relations of {counted(self.orphans, 'text')} that no build contains")
         for source, number in (self.derived or {}).items():
             found.append(f"{counted(number, 'document')} derived from {source}")
         return ", ".join(found)
@@ -111,13 +111,13 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
         if mend and wrong:
             ctx.guard()
             rows.replace_rows(ctx.ref, wrong)
-    nobodys = rows.nobodys(ctx.ref.id)
+    orphans = rows.orphaned_texts(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
     # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
     if mend and may_delete(ctx):
-        _repair_other_rows(ctx, nobodys, [one for _, one in derived.values()])
+        _repair_other_rows(ctx, orphans, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
-    return RelationDrift(compared, tuple(sorted(altered)), len(nobodys), numbers)
+    return RelationDrift(compared, tuple(sorted(altered)), len(orphans), numbers)
 
 
 def _find_differing_relations(
@@ -145,12 +145,12 @@ def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, Deriv
 
 
 def _repair_other_rows(
-    ctx: TenantContext, nobodys: Collection[str], derived: Collection[DerivedRecords]
+    ctx: TenantContext, orphans: Collection[str], derived: Collection[DerivedRecords]
 ) -> None:
     code = code_catalog(ctx.catalog)
-    if nobodys:
+    if orphans:
         ctx.guard()
-        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
+        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
     for one in derived:
         ctx.guard()
         code.derivations.record(ctx.ref, one)
@@ -203,7 +203,7 @@ class CodeFacts:
     def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
         """Repair relations and derived documents that differ from the facts in the lake."""
         drift = repair_relations(ctx, share)
-        wrong = len(drift.altered) + drift.nobodys
+        wrong = len(drift.altered) + drift.orphans
         return StoreRepair("" if drift.none else str(drift), {"texts_with_other_relations": wrong})
 
 

@@ -207,10 +207,10 @@ def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
             leave_nobodys(connection)
         before = rows(ctx)
         lose_changes(ctx)
-        assert repair_relations(ctx, ALL).nobodys == 1
+        assert repair_relations(ctx, ALL).orphans == 1
         assert rows(ctx) == before
         assert accept_catalog(ctx)
-        assert repair_relations(ctx, ALL).nobodys == 1
+        assert repair_relations(ctx, ALL).orphans == 1
         assert compare_relations(ctx, ALL).none
 
 
