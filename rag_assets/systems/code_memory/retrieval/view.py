@@ -75,7 +75,7 @@ class Sought(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOn:
+class Reexports:
     """Follows names through the modules that re-export them.
 
     Attributes:
@@ -86,7 +86,7 @@ class HandedOn:
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
-    def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
+    def find_definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
         """Return the definition for each name that leads to exactly one definition.
 
         Args:
@@ -119,9 +119,9 @@ class HandedOn:
                 break
         return found
 
-    def names(self, of: Iterable[str]) -> list[str]:
+    def list_other_names(self, names: Iterable[str]) -> list[str]:
         """Return the other names under which files may import definitions with these names."""
-        known = dict.fromkeys(name for name in of if depends_on_place(name))
+        known = dict.fromkeys(name for name in names if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_DEEPEST):
             members = group_members_by_reexport(frontier)
@@ -297,7 +297,7 @@ class View:
                 first MOST_EDGES are returned.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
-        others = self._handed_on.names(nodes) if direction != "out" else []
+        others = self._reexports.list_other_names(nodes) if direction != "out" else []
         found = self.relations.edges(
             [*nodes, *others],
             direction,
@@ -334,7 +334,7 @@ class View:
                             find_definition(name, lookup.path, found) if found else None
                         )
         lost = [lookup for lookup, definition in resolved.items() if definition is None]
-        resolved |= self._handed_on.definitions(lost) if lost else {}
+        resolved |= self._reexports.find_definitions(lost) if lost else {}
 
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
@@ -358,8 +358,8 @@ class View:
         )
 
     @property
-    def _handed_on(self) -> HandedOn:
-        return HandedOn(
+    def _reexports(self) -> Reexports:
+        return Reexports(
             lambda names, way: self._filter_permitted(
                 self.relations.edges(names, way, MOST_EDGES).edges
             ),
