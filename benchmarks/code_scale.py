@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psutil
+from rag_assets.cli.session import Session
+from rag_assets.search.model import Caller
 from sqlalchemy import text
 
 from benchmarks.code_memory import TENANT, percentiles, prepare, synced
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
-from rag_assets.cli.commands.session import Session
-from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs

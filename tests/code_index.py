@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from rag_assets.search.model import Caller
 from sqlalchemy import Select, and_, select
 
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog

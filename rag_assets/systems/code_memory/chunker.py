@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
-from rag_assets.ingest.chunking.measure import TOKENS
-from rag_assets.ingest.chunking.model import Definition, Fact
-from rag_assets.ingest.chunking.packer import Limits, pack
-from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.regions import Region
-from rag_assets.ingest.chunking.sections import at_levels, find_sections
-from rag_assets.ingest.chunking.units import Grammar, Units
+from rag_assets.ingest.chunking.model import Definition, Fact, Passage
+from rag_assets.ingest.chunking.packer import Limits, at_levels, find_sections, pack
+from rag_assets.ingest.chunking.units import TOKENS, Grammar, Region, Units
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.symbols.model import Unit

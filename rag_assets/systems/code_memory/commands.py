@@ -12,7 +12,7 @@ from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_assets.retrieval.model import Caller
+    from rag_assets.search.model import Caller
     from rag_assets.systems.code_memory.answers import CodeAnswers
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)

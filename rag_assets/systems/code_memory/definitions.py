@@ -15,7 +15,7 @@ from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.derived.unresolved import INDEXES
+from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 

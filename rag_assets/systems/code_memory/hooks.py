@@ -18,6 +18,7 @@ from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
+from rag_assets.runtime.watch_report import hooked_folder
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,
@@ -25,7 +26,6 @@ from rag_assets.systems.code_memory.sources.repositories.folders import (
     parse_configuration,
     read_configuration,
 )
-from rag_assets.watch.hooked import hooked_folder
 
 NAMES: Final = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
 KEPT_SUFFIX: Final = ".before-rag-assets"

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.access import AccessPolicy
-from rag_assets.retrieval.journal import SearchJournal
-from rag_assets.retrieval.model import (
+from rag_assets.search.access import AccessPolicy
+from rag_assets.search.journal import SearchJournal
+from rag_assets.search.model import (
     MAX_PATH,
     MAX_QUERY,
     NUMBER,

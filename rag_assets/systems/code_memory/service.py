@@ -16,7 +16,7 @@ from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles, Retri
 from rag_assets.common.errors import ConfigurationError, InvalidRequest, ListingFailed
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.retrieval.walk import Walker

@@ -9,9 +9,8 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.mcp.knowledge import Knowledge, current_message
-from rag_assets.mcp.tools import Tool, ToolFunction
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.mcp.tools import Knowledge, Tool, ToolFunction, current_message
+from rag_assets.search.model import SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.tenants.model import Tenant
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from rag_assets.search.services import KnownEntries
 
-from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationState

@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.systems.code_memory.catalog.tables import derivations, document_kinds
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.systems.code_memory.derived.model import Unresolved
 
 _KINDS_BATCH = 2_000
 

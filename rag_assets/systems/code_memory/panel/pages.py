@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
-from rag_assets.retrieval.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
+from rag_assets.search.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import shown_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node

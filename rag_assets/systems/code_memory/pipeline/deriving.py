@@ -30,7 +30,14 @@ from rag_assets.systems.code_memory.catalog.derivations import (
     Fingerprint,
 )
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
-from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.model import (
+    INDEXES,
+    MEDIA_TYPE,
+    Derivation,
+    DerivedDocument,
+    Unresolved,
+    limit_unresolved,
+)
 from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
@@ -38,7 +45,6 @@ from rag_assets.systems.code_memory.derived.scip import (
     find_exact_references,
 )
 from rag_assets.systems.code_memory.derived.text import render_document
-from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.pipeline.labelling import (
     SourceMark,
     changed_labels,

@@ -17,10 +17,9 @@ from sqlalchemy import Connection, Table
 from rag_assets.common.batches import batched
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.model import Definition
-from rag_assets.pipeline.catalog_mark import may_delete
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import Share, TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
-from rag_assets.pipeline.shares import Share
+from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.versions import RowRecorder

@@ -35,17 +35,15 @@ from rag_assets.systems.code_memory.catalog.derivations import (
 )
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.documents import (
-    SIGN_KINDS,
-    is_of_django,
-    languages_read,
-    signs_of,
-)
-from rag_assets.systems.code_memory.derived.labels import (
     LABELLED,
     READ_KINDS,
+    SIGN_KINDS,
+    is_of_django,
     keep_deciding,
     kinds_of,
+    languages_read,
     list_deciding_facts,
+    signs_of,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of

@@ -16,11 +16,10 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.retrieval.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress
-from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.recall import with_scopes
-from rag_assets.retrieval.steps.verify import Verify
+from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
+from rag_assets.search.progress import Ranking, SearchProgress
+from rag_assets.search.recall import Verify, with_scopes
+from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol

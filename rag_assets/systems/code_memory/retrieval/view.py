@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import AccessPolicy, FlatScopes
+from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import (
     Direction,
     FoundDocument,

@@ -12,16 +12,15 @@ from typing import Final, TypeVar
 
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import uri_of
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
-from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.roles import require_asker
+from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
-from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.systems.code_memory.derived.model import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,

@@ -21,7 +21,15 @@ from rag_assets.common.errors import (
     ListingFailed,
 )
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.sources.disk_reader import DiskReader
+from rag_assets.ingest.sources.disk import (
+    PIECE_BYTES,
+    DiskReader,
+    FolderIdentity,
+    Roots,
+    folders_as_json,
+    readable_size,
+    require_no_link,
+)
 from rag_assets.ingest.sources.files import storable_time
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import (
@@ -38,13 +46,6 @@ from rag_assets.ingest.sources.model import (
     document_id,
     uri_of,
 )
-from rag_assets.ingest.sources.roots import (
-    FolderIdentity,
-    Roots,
-    folders_as_json,
-    require_no_link,
-)
-from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_TYPE
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion

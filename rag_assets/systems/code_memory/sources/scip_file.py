@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote
 
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
 from rag_assets.common.hashing import key_of, sha256_hex
-from rag_assets.ingest.sources.safe_files import stream_file
+from rag_assets.ingest.sources.disk import stream_file
 from rag_assets.systems.code_memory.derived.text import INDEX
 
 FILE_NAME: Final = "index.scip"

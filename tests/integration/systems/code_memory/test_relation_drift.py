@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
-from rag_assets.pipeline.catalog_mark import accept_catalog
-from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.mark_keeper import accept_catalog
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols

@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from rag_assets.search.access import ScopedDocument
+from rag_assets.search.model import Caller
 from sqlalchemy import Delete, Update, delete, func, select, update
 
-from rag_assets.retrieval.access import ScopedDocument
-from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import document_index, documents

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 
 from rag_assets.declarations import PLAIN
-from rag_assets.pipeline.shares import Share
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.pipeline.context import Share
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.definitions import relations_report
 from rag_assets.systems.code_memory.pipeline.fact_store import compare_relations

@@ -20,6 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -27,15 +30,11 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, message_context
 from rag_assets.panel.application import build_panel
 from rag_assets.panel.settings import PanelSettings
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
 from rag_assets.systems.code_memory.sources.records import repository_of

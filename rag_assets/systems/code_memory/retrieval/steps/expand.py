@@ -19,9 +19,9 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.fusion import by_rank, fuse
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
+from rag_assets.search.fusion import by_rank, fuse
+from rag_assets.search.progress import Ranking, SearchProgress, Walked
+from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds

@@ -14,10 +14,10 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.retrieval.access import FlatScopes
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
-from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.progress import Ranking, SearchProgress, Walked
+from rag_assets.search.recall import candidate_count, entry_filter_of
+from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     Candidate,

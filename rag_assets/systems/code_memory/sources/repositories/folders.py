@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_below, open_regular
 
 _SECTION: Final = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]')
 _KEY: Final = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_below, open_regular
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     read_small,

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.disk import FolderIdentity, open_below, open_regular
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
-from rag_assets.ingest.sources.roots import FolderIdentity
-from rag_assets.ingest.sources.safe_files import open_below, open_regular
 from rag_assets.ingest.sources.walk import Selection, walk_root
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     GITATTRIBUTES,

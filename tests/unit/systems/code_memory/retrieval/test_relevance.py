@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rag_assets.retrieval.access import FlatScopes
-from rag_assets.retrieval.model import Caller
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.model import Caller
+
 from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundEdges,

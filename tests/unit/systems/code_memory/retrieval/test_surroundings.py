@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.model import Caller
 
-from rag_assets.retrieval.access import FlatScopes
-from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.relevance import flow_from_results

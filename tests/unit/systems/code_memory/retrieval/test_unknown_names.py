@@ -7,11 +7,11 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.search.progress import SearchProgress, Verified
+from rag_assets.search.recall import Verify
+from rag_assets.search.services import SearchServices
 
-from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.retrieval.search_progress import SearchProgress, Verified
-from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.verify import Verify
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import questions
 from rag_assets.systems.code_memory.retrieval.questions import report_unknown_names
