@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psutil
+from rag_assets.cli.session import Session
+from rag_assets.search.model import Caller
 from sqlalchemy import text
 
 from benchmarks.code_memory import TENANT, percentiles, prepare, synced
@@ -27,10 +29,10 @@ from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
-from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
-from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
-from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
-from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
+from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
+from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations
+from rag_assets.systems.code_memory.retrieval.asked import asked_names
 from rag_assets.systems.code_memory.retrieval.steps.walk import find_related_nodes as walk_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker

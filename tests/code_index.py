@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from rag_assets.search.model import Caller
 from sqlalchemy import Select, and_, select
 
 from rag_assets.pipeline.context import TenantContext
@@ -66,7 +67,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Rows of relations whose text no version has."""
-    return code_catalog(ctx.catalog).relation_drift.nobodys(ctx.ref.id)
+    return code_catalog(ctx.catalog).relation_drift.orphaned_texts(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from rag_assets.cli.session import Session
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.model import Hit, SearchRequest
+from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
+
 from benchmarks.code_questions.questions import DEPTH, Found, Question
 from benchmarks.servers import Servers
 from rag_assets.cli.session import Session
@@ -23,6 +28,7 @@ from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
 from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
+from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
 TENANT: Final = "koel"
@@ -51,7 +57,7 @@ _PLAIN: Final = tuple(
     name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
 )
 _STEPS: Final = "rag_assets.search.steps"
-_ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.arranging"
+_ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
 def _whole(query: str) -> AskedKinds:

@@ -21,8 +21,8 @@ SYSTEM = System(
         ),
         requires_project=True,
         sources_beside=(
-            f"{_HERE}.sources.derived:derived_source",
-            f"{_HERE}.sources.runs:runs_source",
+            f"{_HERE}.sources.records:derived_source",
+            f"{_HERE}.sources.records:runs_source",
         ),
         share_of_window=0.4,
     ),
@@ -51,9 +51,9 @@ SYSTEM = System(
     },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     source_kinds={
-        "derived": f"{_HERE}.sources.derived:DERIVED",
+        "derived": f"{_HERE}.sources.records:DERIVED",
         "git": f"{_HERE}.sources.git:GIT",
-        "runs": f"{_HERE}.sources.runs:RUNS",
+        "runs": f"{_HERE}.sources.records:RUNS",
     },
     tenant_settings={"frameworks": f"{_HERE}.frameworks.definitions:Framework"},
     chunkers={"code": f"{_HERE}.chunker:CODE"},

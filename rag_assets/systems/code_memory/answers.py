@@ -13,6 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Origin, SearchAnswer
+from rag_assets.search.model import Caller, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
@@ -29,7 +30,6 @@ from rag_assets.systems.code_memory.outlines import (
     shown_name,
     within_limit,
 )
-from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
@@ -38,16 +38,23 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     file_node,
     node_of,
 )
-from rag_assets.systems.code_memory.retrieval.unresolved import Question
+from rag_assets.systems.code_memory.retrieval.questions import clarification_of
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
+    Use,
     UsesFound,
     collect_stated_uses,
     find_places_of_name,
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import (
+    MOST_NODES,
+    MOST_STEPS,
+    Question,
+    Walk,
+    Walker,
+)
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test
@@ -109,7 +116,8 @@ class CodeAnswers:
         return Walker(self.reader.catalog, self.reader.policy)
 
     @property
-    def _has_several_repositories(self) -> bool:
+    def _several(self) -> bool:
+        """Return whether the tenant has several repositories, so that places must name theirs."""
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
@@ -126,7 +134,7 @@ class CodeAnswers:
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._has_several_repositories).lines(name), ""]
+            lines += [*Tree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._walk_from(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
@@ -148,14 +156,12 @@ class CodeAnswers:
             symbol: a class, method or function.
             path: a file, which stands for its definitions.
         """
-        said = table or symbol or path or ""
+        name = table or symbol or path or ""
         resolver = self._resolver
-        if resolver is None or not said:
+        if resolver is None or not name:
             return _NOTHING
-        names = [
-            *(resolver.tables(table) if table else ()),
-            *(resolver.names(symbol) if symbol else ()),
-        ]
+        names = resolver.tables(table) if table else []
+        names = [*names, *(resolver.names(symbol) if symbol else ())]
         names += self._find_names_in_file(path) if path else []
         if path and not names and (below := resolver.below(path)):
             return within_limit(
@@ -167,110 +173,105 @@ class CodeAnswers:
             through, more = self._walk_models(walks)
             walks += through
         relations = {one: None for walk in walks for one in walk.relations}
-        begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        start_nodes = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            resolver.view, _add_members(resolver.view, begun), stated=collect_stated_uses(relations)
+            resolver.view,
+            _add_members(resolver.view, start_nodes),
+            stated=collect_stated_uses(relations),
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
-            return self._explain_unknown(said, *walks, known=any(walk.nodes for walk in walks))
+            return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
         notes += [
             _coverage_note(resolver, len(relations), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        lines = [*format_relations(relations, several=self._has_several_repositories)]
-        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
-        heading = resolver.shorter_path(path) if path else self._heading(said, walks)
+        lines = [*format_relations(relations, several=self._several)]
+        lines += format_possible_uses(uses.possible, several=self._several)
+        heading = resolver.shorter_path(path) if path else self._heading(name, walks)
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List everything that depends on definitions, step by step, routes and tests first."""
-        resolver = self._resolver
-        if resolver is None:
-            return _NOTHING
-        names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._find_names_in_file(path)]
-        all_of_it = self._find_dependents(resolver, names)
-        if not all_of_it.shown and not all_of_it.uses.possible:
-            said = self._explain_unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
-            return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
-        read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
-        heading = [line for path in paths for line in resolver.shorter_path(path)]
-        lines = [
-            *format_groups(
-                all_of_it.shown, all_of_it.stated, several=self._has_several_repositories
-            )
-        ]
-        lines += format_possible_uses(
-            all_of_it.uses.possible, several=self._has_several_repositories
-        )
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
-        return within_limit([*heading, *lines], notes=notes)
+        return self._list_dependents(symbols, paths)
 
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
         """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
+        return self._list_dependents(symbols, paths, route, only_tests=True)
+
+    def _list_dependents(
+        self,
+        symbols: Sequence[str],
+        paths: Sequence[str],
+        route: str | None = None,
+        *,
+        only_tests: bool = False,
+    ) -> str:
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in resolver.names(said)]
+        names = [name for symbol in symbols for name in resolver.names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
-        names += (
-            [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
-            if route
-            else []
-        )
-        all_of_it = self._find_dependents(resolver, names)
-        said = ", ".join(filter(None, [*symbols, *paths, route]))
-        if not all_of_it.is_known and not all_of_it.uses.possible:
-            return self._explain_unknown(said)
-        uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
+        if route:
+            names += [one.name for one in resolver.routes(route) or resolver.routes_to(route)]
+        found = self._find_dependents(resolver, names)
+        notes = [*dict.fromkeys(found.notes)]
+        label = ", ".join(filter(None, [*symbols, *paths, route]))
+        if not found.uses.possible and not (found.is_known if only_tests else found.shown):
+            explained = self._explain_unknown(label, known=found.is_known)
+            return explained if only_tests else "\n".join([explained, *notes])
+        possible: Sequence[Use] = found.uses.possible
+        if only_tests:
+            possible = [one for one in possible if is_test(path_of(one.uri))]
+        format_found = format_tests if only_tests else format_groups
         lines = [
-            *format_tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
+            *format_found(found.shown, found.stated, several=self._several),
+            *format_possible_uses(possible, several=self._several),
         ]
-        lines += format_possible_uses(uses, several=self._has_several_repositories)
-        lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
+        if only_tests and not lines:
+            lines = [f"No test is found that requests, calls or names {one_line(label)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        read = _coverage_note(resolver, len(lines), all_of_it.uses)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
+        count = len(lines) if only_tests else len(found.shown)
+        notes += [_coverage_note(resolver, count, found.uses), *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
         """Return the nodes that depend on these definitions, directly or indirectly."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
-        begun: set[NodeKey] = set()
+        start_keys: set[NodeKey] = set()
         stated: list[Relation] = []
         walks = self._walk_from(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
             ways = _shortest_paths(walk, {*walk.begun, name})
-            begun |= {(n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)}
+            start_keys |= {
+                (n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)
+            }
             for node in walk.nodes:
                 if node.name in ways:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
-        uses = self._follow_by_name(resolver.view, walks, found, begun, stated)
-        shown = [value for key, value in found.items() if key not in begun]
-        return _Dependents(shown, stated, uses, notes, bool(begun))
+        uses = self._follow_by_name(resolver.view, walks, found, start_keys, stated)
+        shown = [value for key, value in found.items() if key not in start_keys]
+        return _Dependents(shown, stated, uses, notes, bool(start_keys))
 
     def _follow_by_name(
         self,
         view: View,
         walks: Sequence[Walk],
         found: dict[NodeKey, tuple[Node, Sequence[str]]],
-        begun: Collection[NodeKey],
+        start_keys: Collection[NodeKey],
         stated: list[Relation],
     ) -> UsesFound:
         """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
-            view: the part of the index that the caller may read.
             walks: the walks from the definitions in the question.
             found: nodes, each with the path of names to it; this method adds the users to it.
-            begun: the nodes in the question.
             stated: relations; this method adds the relations of the users to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
@@ -286,7 +287,7 @@ class CodeAnswers:
             for one in uses.certain:
                 stated.append(one.relation)
                 key = one.repository, one.source
-                if key in found or key in begun:
+                if key in found or key in start_keys:
                     continue
                 if len(found) >= MOST_NODES:
                     omitted += 1
@@ -312,13 +313,12 @@ class CodeAnswers:
             return within_limit(format_definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
-        return (
-            within_limit(below) if (below := resolver.below(path)) else self._explain_unknown(path)
-        )
+        below = resolver.below(path)
+        return within_limit(below) if below else self._explain_unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
-        said = symbol or path or ""
+        name = symbol or path or ""
         resolver = self._resolver
         if resolver is None or self.settings is None:
             return _NOTHING
@@ -330,7 +330,7 @@ class CodeAnswers:
                 lines = node.line_start, node.line_end
                 targets.append(HistoryTarget(node.uri, shown, lines))
         if not targets:
-            return self._explain_unknown(said)
+            return self._explain_unknown(name)
         histories = Histories(self.tenant, self.settings)
         answer: list[str] = []
         for target in targets[:_FEW]:
@@ -338,14 +338,14 @@ class CodeAnswers:
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
         runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
         answer += format_relations(
-            [one for walk in runs for one in walk.relations], several=self._has_several_repositories
+            [one for walk in runs for one in walk.relations], several=self._several
         )
         left = len(targets) - _FEW
         notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
         return within_limit(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
-        return place(uri, line, several=self._has_several_repositories)
+        return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
@@ -354,7 +354,7 @@ class CodeAnswers:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
         files = [book.locate_file(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.about(files, several=self._has_several_repositories)
+        lines, notes = book.about(files, several=self._several)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
@@ -367,17 +367,15 @@ class CodeAnswers:
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
-            where = place(hit.uri, hit.line_start, several=self._has_several_repositories)
-            changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
+            where = place(hit.uri, hit.line_start, several=self._several)
+            differs = hit.origin is not None and bool(hit.origin.differs)
+            changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
 
     def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
-        """Walk to the users of a table's models, and of the relations that lead to these models.
-
-        Args:
-            walks: the walks from the table to everything that names it.
+        """Walk from the models in a table's walks, and from the relations that lead to them.
 
         Returns:
             The walks, and a note if some relations were not followed.
@@ -399,10 +397,7 @@ class CodeAnswers:
             if walk.relations:
                 yield f"{name}"
                 yield from (
-                    f"  {line}"
-                    for line in format_relations(
-                        walk.relations, several=self._has_several_repositories
-                    )
+                    f"  {line}" for line in format_relations(walk.relations, several=self._several)
                 )
 
     def _walk_from(
@@ -436,65 +431,52 @@ class CodeAnswers:
         defined = [] if resolver is None else resolver.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
-    def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
+    def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
-        begun = {
-            name: node
-            for walk in walks
-            for node in walk.nodes
-            for name in walk.begun
-            if node.name == name
+        start_nodes = {
+            node.name: node for walk in walks for node in walk.nodes if node.name in walk.begun
         }
-        plain = said.lstrip("\\").replace("@", "::").lower()
-        if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
+        plain = question_name.lstrip("\\").replace("@", "::").lower()
+        if len(start_nodes) == 1 and next(iter(start_nodes)).lower().endswith(plain):
             return
-        for name, node in [*begun.items()][:_FEW]:
-            where = place(node.uri, node.line_start, several=self._has_several_repositories)
+        for name, node in [*start_nodes.items()][:_FEW]:
+            where = place(node.uri, node.line_start, several=self._several)
             shown = shown_name(name.removeprefix(TABLE))
-            yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
+            taken_for = f"{node.source_type} {shown}  {where}".rstrip()
+            yield f"{one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
-        self, said: str, *walks: Walk, known: bool = False, first: str = ""
+        self, name: str, *walks: Walk, known: bool = False, first: str = ""
     ) -> str:
         """Explain that a name is unknown or unused, with similar names and possible gaps.
 
         Args:
-            said: the name in the question.
+            name: the name in the question.
             walks: the walks from this name.
             known: whether the name exists.
             first: similar names with this prefix are listed first.
         """
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        if view is None or not said:
+        if view is None or not name:
             return _NOTHING
-        names = () if known else clarification_of(view, said, first=first).names
-        told = _UNUSED if known else _NOTHING
-        told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
+        names = () if known else clarification_of(view, name, first=first).names
+        message = _UNUSED if known else _NOTHING
+        message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
         lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
         read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
-        last = _last_name(said)
+        last = _last_name(name)
         is_name = bool(last) and not (known or first)
         places = find_places_of_name(view, last) if is_name else NO_USES
-        listed_places = [
-            *format_possible_uses(places.possible, several=self._has_several_repositories)
-        ]
-        notes = [
-            *lacking,
-            *read,
-            *_omitted_note(places),
-            *(_suggest_search(said) if is_name else ()),
-        ]
-        return within_limit([told, *listed_places], notes=notes)
+        listed_places = format_possible_uses(places.possible, several=self._several)
+        notes = [*lacking, *read, *_omitted_note(places)]
+        notes += _suggest_search(name) if is_name else []
+        return within_limit([message, *listed_places], notes=notes)
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
     """Return the sources of the relations of a kind, without duplicates."""
     relations = (one for walk in walks for one in walk.relations if one.kind == kind)
     return [*dict.fromkeys(one.source for one in relations)]
-
-
-def _is_modified(origin: Origin | None) -> bool:
-    return origin is not None and bool(origin.differs)
 
 
 def _coverage_note(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:
@@ -510,15 +492,15 @@ def _omitted_note(uses: UsesFound) -> list[str]:
     return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
-def _last_name(said: str) -> str:
+def _last_name(name: str) -> str:
     """Return the last part of a name as written in code; "" if it is not a single word."""
-    last = (name_parts(said, folded=False) or ("",))[-1]
+    last = (name_parts(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
-def _suggest_search(*said: str) -> list[str]:
+def _suggest_search(*questions: str) -> list[str]:
     """Return a command that finds every place of these names, including those the index lacks."""
-    names = (one for one in said if "/" not in one)
+    names = (one for one in questions if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
     if not words:
         return []
@@ -554,10 +536,10 @@ def _owner(name: str) -> str:
     return name[:at] if at > 0 else ""
 
 
-def _shortest_paths(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
+def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each node, the shortest path of names from a start of the walk to it."""
     ways: dict[str, tuple[str, ...]] = {
-        node.name: (node.name,) for node in walk.nodes if node.name in begun
+        node.name: (node.name,) for node in walk.nodes if node.name in start_names
     }
     frontier = list(ways)
     using: dict[str, list[str]] = {}

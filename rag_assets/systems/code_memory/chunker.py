@@ -68,12 +68,7 @@ def read(request: ChunkRequest) -> CutText:
 
 
 def place(path: str, media_type: str) -> str:
-    """Return the kind of document that a path shows: known_bug, data, or "" for any other.
-
-    Args:
-        path: POSIX path within its source.
-        media_type: the type of its content.
-    """
+    """Return the kind of document that a path shows: known_bug, data, or "" for any other."""
     if media_type == _MARKDOWN:
         return _BUGS if type_of_place(path) == _BUGS else ""
     return _DATA if is_data(path) else ""

@@ -17,19 +17,26 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
-_Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="A class, Class@method, function; or table:NAME, config:KEY, package:NAME.",
-    ),
+_SymbolOption = Annotated[str | None, typer.Option("--symbol", help="A definition.")]
+_PathOption = Annotated[str | None, typer.Option("--path", help="A file.")]
+_SymbolsOption = Annotated[
+    list[str] | None, typer.Option("--symbol", help="A definition; repeat for several.")
+]
+_PathsOption = Annotated[
+    list[str] | None, typer.Option("--path", help="A file; repeat for several.")
 ]
 
 
 @app.command("relations")
 def relations(
     tenant: TenantArgument,
-    name: _Name,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A class, Class@method, function; or table:NAME, config:KEY, package:NAME.",
+        ),
+    ],
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Follow these relations only.")
     ] = None,
@@ -129,10 +136,7 @@ def serves(
 ) -> None:
     """Show what serves a route, and what it touches."""
     _print_answer(
-        tenant,
-        caller_of(principal, role),
-        lambda about: about.who_serves(route),
-        as_json=json,
+        tenant, caller_of(principal, role), lambda about: about.who_serves(route), as_json=json
     )
 
 
@@ -140,8 +144,8 @@ def serves(
 def touches(
     tenant: TenantArgument,
     table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
-    symbol: Annotated[str | None, typer.Option("--symbol", help="A definition.")] = None,
-    path: Annotated[str | None, typer.Option("--path", help="A file.")] = None,
+    symbol: _SymbolOption = None,
+    path: _PathOption = None,
     principal: AsOption = None,
     role: RoleOption = None,
     json: Json = False,
@@ -160,12 +164,8 @@ def touches(
 @app.command("impact")
 def impact(
     tenant: TenantArgument,
-    symbol: Annotated[
-        list[str] | None, typer.Option("--symbol", help="A definition; repeat for several.")
-    ] = None,
-    path: Annotated[
-        list[str] | None, typer.Option("--path", help="A file; repeat for several.")
-    ] = None,
+    symbol: _SymbolsOption = None,
+    path: _PathsOption = None,
     principal: AsOption = None,
     role: RoleOption = None,
     json: Json = False,
@@ -184,12 +184,8 @@ def impact(
 @app.command("tests")
 def show_tests(
     tenant: TenantArgument,
-    symbol: Annotated[
-        list[str] | None, typer.Option("--symbol", help="A definition; repeat for several.")
-    ] = None,
-    path: Annotated[
-        list[str] | None, typer.Option("--path", help="A file; repeat for several.")
-    ] = None,
+    symbol: _SymbolsOption = None,
+    path: _PathsOption = None,
     route: Annotated[
         str | None, typer.Option("--route", help="A route's name, path, or METHOD /path.")
     ] = None,
@@ -211,8 +207,8 @@ def show_tests(
 @app.command("history")
 def history(
     tenant: TenantArgument,
-    symbol: Annotated[str | None, typer.Option("--symbol", help="A definition.")] = None,
-    path: Annotated[str | None, typer.Option("--path", help="A file.")] = None,
+    symbol: _SymbolOption = None,
+    path: _PathOption = None,
     principal: AsOption = None,
     role: RoleOption = None,
     json: Json = False,
@@ -238,10 +234,7 @@ def rules(
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
     _print_answer(
-        tenant,
-        caller_of(principal, role),
-        lambda about: about.rules_for(paths),
-        as_json=json,
+        tenant, caller_of(principal, role), lambda about: about.rules_for(paths), as_json=json
     )
 
 

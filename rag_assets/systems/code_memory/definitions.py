@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 
 _MOST_LINES = 50
@@ -56,9 +57,9 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     edges = sum(one.edges for one in counts)
     resolved = sum(one.resolved for one in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)
-    said = [one for found in unresolved.values() for one in found]
-    lines = [one.told for one in said if one.about != INDEXES]
-    indexes = [one.told for one in said if one.about == INDEXES]
+    statements = [one for found in unresolved.values() for one in found]
+    lines = [one.told for one in statements if one.about != INDEXES]
+    indexes = [one.told for one in statements if one.about == INDEXES]
     return relations.materialization(
         names,
         ctx.ref.id,
@@ -100,8 +101,8 @@ def verdict_of(
         ),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
         *(
-            (("relations are recorded for texts that no build contains", drift.nobodys),)
-            if drift.nobodys
+            (("relations are recorded for texts that no build contains", drift.orphans),)
+            if drift.orphans
             else ()
         ),
     )
@@ -111,7 +112,7 @@ def verdict_of(
         description=_describe_drift(drift, writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
-            Compared("texts that no build contains", 0, drift.nobodys),
+            Compared("texts that no build contains", 0, drift.orphans),
             Compared("derived documents that differ", 0, sum(derived.values())),
         ),
         columns=("fault", "which"),

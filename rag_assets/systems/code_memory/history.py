@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from time import thread_time
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.formatting import counted
@@ -25,6 +25,9 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.systems.code_memory.sources.repositories.repository import Repository
 from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from pygit2 import DiffHunk
 
 Lines: TypeAlias = tuple[int, int]
 """The first and the last line of a definition, counted from 1."""
@@ -41,16 +44,7 @@ _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
 class Commit(NamedTuple):
-    """A commit.
-
-    Attributes:
-        id: the commit id as 40 hexadecimal digits.
-        tree: id of its tree.
-        parents: ids of its parents.
-        author: the author's name.
-        time: the time of the commit, in seconds since 1970.
-        subject: the first line of its message.
-    """
+    """A commit; `time` is in seconds since 1970, `subject` the first line of its message."""
 
     id: str
     tree: str
@@ -104,7 +98,6 @@ class Histories:
     """Reads the history of files from those Git repositories of a tenant that are on this machine.
 
     Args:
-        tenant: the tenant of the sources.
         settings: determine which folders may be read.
     """
 
@@ -154,7 +147,6 @@ def read_history(
 
     Args:
         commit: id of the commit at which to start.
-        path: the file's path in the repository.
         most: maximum number of commits to return.
         lines: the lines of the file in that commit; commits that did not change them are skipped.
 
@@ -236,7 +228,7 @@ class _Walk:
         found = self._repository.file_at(commit.tree, self._path)
         return None if found is None else found.oid
 
-    def _compare_versions(self, former: str, blob: str) -> list[_Hunk] | None:
+    def _compare_versions(self, former: str, blob: str) -> list[DiffHunk] | None:
         """Return the changed lines between two versions; None if one is too large to compare."""
         import pygit2
 
@@ -249,24 +241,14 @@ class _Walk:
             flag=pygit2.enums.DiffOption.INDENT_HEURISTIC,
             context_lines=0,
         )
-        return [
-            _Hunk(one.old_start, one.old_lines, one.new_start, one.new_lines) for one in patch.hunks
-        ]
+        return list(patch.hunks)
 
 
-class _Hunk(NamedTuple):
-    """A replaced range of lines; the start of an empty range is the line before the range."""
-
-    old_start: int
-    old_lines: int
-    new_start: int
-    new_lines: int
-
-
-def _map_lines_back(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
+def _map_lines_back(hunks: Sequence[DiffHunk], lines: Lines) -> tuple[Lines | None, bool]:
     """Return where lines were before a change, and whether the change touched them.
 
-    The position is None if the change added all of these lines.
+    The position is None if the change added all of these lines. The start of an empty range in a
+    hunk is the line before the range.
     """
     first, last = lines
     shift_first = shift_last = 0

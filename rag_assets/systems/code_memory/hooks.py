@@ -25,7 +25,9 @@ from rag_assets.systems.code_memory.sources.repositories.configuration import (
 )
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
+    is_true,
     locate,
+    parse_configuration,
     read_configuration,
 )
 
@@ -41,14 +43,9 @@ _SHELLS: Final = re.compile(
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def block_of(tenant: str, told: str) -> str:
-    """Return the block that reports changes for one tenant.
-
-    Args:
-        tenant: the id of the tenant.
-        told: path of the file that the block creates.
-    """
-    place = shlex.quote(told)
+def block_of(tenant: str, path: str) -> str:
+    """Return the block that reports changes for one tenant by creating a file at a path."""
+    place = shlex.quote(path)
     # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
     # at that path would block it.
     return (
@@ -67,11 +64,7 @@ def can_contain_blocks(content: bytes) -> bool:
 
 
 def new_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block.
-
-    Args:
-        kept: name of the former hook in the same folder, which the new hook runs last.
-    """
+    """Return a new hook with one block; it runs the kept former hook, in the same folder, last."""
     return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
 
 
@@ -100,16 +93,6 @@ def is_ours(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-def is_empty(content: bytes) -> bool:
-    """Return whether a hook written by this module has no block left."""
-    return is_ours(content) and b"# >>> rag-assets " not in content
-
-
-def is_tenant(name: str) -> bool:
-    """Return whether a text has the form of a tenant's id, which makes it safe as a file name."""
-    return _TENANT.fullmatch(name) is not None
-
-
 def _run_command(kept: str) -> str:
     path = '"${0%/*}"/' + shlex.quote(kept)
     return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
@@ -122,13 +105,7 @@ _HOOKS_PATH: Final = "core.hookspath"
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """The result of changing a repository's hooks.
-
-    Attributes:
-        folder: the folder of the hooks.
-        hooks: names of the changed hooks.
-        kept: those changed hooks whose former version was kept as a separate file.
-    """
+    """The changed hooks in a folder, and those whose former version was kept as a separate file."""
 
     folder: Path
     hooks: tuple[str, ...]
@@ -142,28 +119,27 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
     Args:
         local: the installation's own folder.
-        tenant: the tenant of the repository.
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
         ConfigurationError: hooks cannot be installed in this repository.
         ListingFailed: the folder is not a repository.
     """
-    if not is_tenant(tenant):
+    if not _TENANT.fullmatch(tenant):  # The id becomes the name of a file.
         raise ConfigurationError(
             f"{tenant!r} is not the id of a tenant",
             hint="run `rag-assets tenants` to list the ids",
         )
-    told = hooked_folder(local)
-    told.mkdir(mode=0o700, parents=True, exist_ok=True)
-    block = block_of(tenant, str((told / tenant).absolute()))
+    told_folder = hooked_folder(local)
+    told_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    block = block_of(tenant, str((told_folder / tenant).absolute()))
     folder = hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
     changed, kept = [], []
     for name in NAMES:
         hook = folder / name
         content = _read_hook(hook)
-        whole = hook.is_symlink() or not _is_executable(hook)
+        whole = hook.is_symlink() or not os.access(hook, os.X_OK)
         if content is None:
             _write_hook(hook, new_hook(block, None))
         elif can_contain_blocks(content) and (is_ours(content) or not whole):
@@ -200,7 +176,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
             continue
         changed.append(name)
         before = folder / (name + KEPT_SUFFIX)
-        if not is_empty(new):
+        if not is_ours(new) or b"# >>> rag-assets " in new:
             _write_hook(hook, new)
         elif before.is_symlink() or before.exists():
             before.replace(hook)
@@ -290,10 +266,6 @@ def _read_hook(hook: Path) -> bytes | None:
             hint="run the command as the owner of the hook",
         ) from None
     return content if len(content) <= _MOST_BYTES else b"\0"
-
-
-def _is_executable(hook: Path) -> bool:
-    return os.access(hook, os.X_OK)
 
 
 def _rename_former_hook(hook: Path) -> None:

@@ -14,7 +14,7 @@ from rag_assets.search.contexts import neutralised
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000

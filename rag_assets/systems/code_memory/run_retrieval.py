@@ -44,8 +44,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
-from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.sources.runs import RunsConfig
+from rag_assets.systems.code_memory.sources.records import RunsConfig, repository_of
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.tenants.model import Tenant
 
@@ -78,7 +77,6 @@ def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
 
     Args:
         view: the part of the index that the caller may read; None if the index cannot answer.
-        hits: chunks of an answer.
     """
     if view is None or not hits:
         return [_metadata(hit, None, {}) for hit in hits]
@@ -130,13 +128,13 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
     nodes = {(one.repository, one.name): one for some in own for one in some}
     edges = _edges(view, [*nodes], nodes)
     known = view.ends(edges, nodes)
-    beside: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
+    neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
         relation = relation_of(edge, known)
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
-            beside[source][target] = beside[target][source] = None
-    return [_group_by_kind(some, beside, known) for some in own]
+            neighbours[source][target] = neighbours[target][source] = None
+    return [_group_by_kind(some, neighbours, known) for some in own]
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
@@ -158,12 +156,12 @@ def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -
 
 def _group_by_kind(
     own: Sequence[Node],
-    beside: Mapping[NodeKey, Mapping[NodeKey, None]],
+    neighbours: Mapping[NodeKey, Mapping[NodeKey, None]],
     known: Mapping[NodeKey, Node],
 ) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for one in own:
-        for key in beside.get((one.repository, one.name), ()):
+        for key in neighbours.get((one.repository, one.name), ()):
             kind = _kind(known[key]) if key in known else None
             if kind is not None:
                 found[kind][key[1]] = None
@@ -261,38 +259,20 @@ class CodeSearch(Protocol):
 def search_request(
     tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
-    """Return the search that answers a question of a run.
-
-    Args:
-        run: the run that asks; None for a question outside a run.
-        query: the question, in words.
+    """Return the search that answers a question of a run, or one outside a run.
 
     Raises:
         InvalidRequest: an option cannot be used; names the field.
     """
-    return SearchRequest.of(
-        query=query,
-        top_k=options.top_k,
-        source_types=options.source_types,
-        must_include_paths=_uris(tenant, options.must_include_paths),
-        route_name=options.route_name,
-        controller_class=options.controller_class,
-        table_name=options.table_name,
-        model=None if run is None else run.model,
-        include_run_summaries=options.include_run_summaries,
-        min_score=options.min_score,
-        caller=caller,
-    )
+    values = dict(options)
+    values["must_include_paths"] = _uris(tenant, options.must_include_paths)
+    model = None if run is None else run.model
+    return SearchRequest.of(query=query, model=model, caller=caller, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRetrieval:
-    """Answers questions of runs, in one event loop.
-
-    Attributes:
-        search: finds the passages.
-        walker: finds the relations of the passages.
-    """
+    """Answers questions of runs, in one event loop."""
 
     search: CodeSearch
     walker: Walker
@@ -306,10 +286,6 @@ class RunRetrieval:
         caller: Caller,
     ) -> RetrievedChunks:
         """Return the passages for a run's prompt; nothing is searched if the run disables them.
-
-        Args:
-            ref, tenant: the tenant of the searched repositories.
-            run: the run that asks; None for a question outside a run.
 
         Raises:
             InvalidRequest: an option cannot be used.
@@ -342,10 +318,10 @@ class RunRetrieval:
         if not hits:
             return ()
 
-        def told() -> list[ChunkMetadata]:
+        def read_metadata() -> list[ChunkMetadata]:
             return metadata_of(self.walker.serving_view(ref.id, caller), hits)
 
-        return tuple(map(_shown_chunk, hits, await run_sync(told)))
+        return tuple(map(_shown_chunk, hits, await run_sync(read_metadata)))
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
@@ -360,6 +336,13 @@ def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+_COMMON_FIELDS: Final = (
+    *("line_start", "line_end", "symbol", "source_type", "text", "score", "score_kind", "cosine"),
+    *("title", "also", "stale", "trimmed", "context"),
+)
+"""Fields of a chunk that are those of its hit."""
+
+
 def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
@@ -367,20 +350,8 @@ def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
         repository=repository_of(hit.uri.partition("/")[0]),
         commit=None if hit.origin is None else hit.origin.commit,
         differs=None if hit.origin is None else hit.origin.differs,
-        line_start=hit.line_start,
-        line_end=hit.line_end,
-        symbol=hit.symbol,
-        source_type=hit.source_type,
-        text=hit.text,
-        score=hit.score,
-        score_kind=hit.score_kind,
-        cosine=hit.cosine,
         metadata_json=metadata,
-        title=hit.title,
-        also=hit.also,
-        stale=hit.stale,
-        trimmed=hit.trimmed,
-        context=hit.context,
+        **{name: getattr(hit, name) for name in _COMMON_FIELDS},
     )
 
 

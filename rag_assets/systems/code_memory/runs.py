@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
-from rag_assets.systems.code_memory.sources.runs import RunsConfig
+from rag_assets.systems.code_memory.sources.records import RunsConfig
 from rag_assets.tenants.model import Tenant
 
 MOST_BYTES: Final = 4 << 20
@@ -117,11 +117,8 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if not line.strip():
             continue
         if len(events) == MOST_EVENTS:
-            errors.append(
-                _error_of_line(
-                    number, f"a request must not contain more than {MOST_EVENTS:,} events"
-                )
-            )
+            problem = f"a request must not contain more than {MOST_EVENTS:,} events"
+            errors.append(_error_of_line(number, problem))
         elif len(line) > MOST_LINE:
             errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
@@ -182,20 +179,19 @@ def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 
 
 def documents_of(
-    connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
+    connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
 ) -> frozenset[str]:
     """Return the ids of the documents that paths may refer to.
 
     Args:
-        connection: a connection to the catalog.
         paths: paths within a repository, or as hits show them.
-        gone: whether to include deleted documents.
+        with_deleted: whether to include deleted documents.
     """
     columns = documents.c
     query = select(columns.document_id).where(
         columns.tenant == tenant.id, is_any_of(columns.document_id, named_documents(tenant, paths))
     )
-    if not gone:
+    if not with_deleted:
         query = query.where(columns.status != "DELETED")
     return frozenset(connection.scalars(query))
 
@@ -215,21 +211,13 @@ class Run:
 
 
 class Runs:
-    """Reads and writes runs and their events.
-
-    Args:
-        database: the catalog's database.
-    """
+    """Reads and writes runs and their events in the catalog."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
         """Create a run or change its settings; repeating a call has no effect.
-
-        Args:
-            run: its new settings.
-            by: name of the caller.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -265,8 +253,7 @@ class Runs:
         finds the files that the events name.
 
         Args:
-            run_id: the id of an existing run.
-            events: the events; those with an id that is already stored are skipped.
+            events: those with an id that is already stored are skipped.
 
         Raises:
             UnknownRun: the project does not have this run.
@@ -342,7 +329,7 @@ class _SourcesOfRuns:
                 hint="add the repository to the tenant's `sources`",
             )
         paths = [event.path for event in events if event.path]
-        return cls(configs, documents_of(connection, tenant, paths, gone=True))
+        return cls(configs, documents_of(connection, tenant, paths, with_deleted=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores an event about a path, and the path in the repository.

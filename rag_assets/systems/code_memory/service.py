@@ -47,7 +47,6 @@ def index_again(
     Args:
         paths: paths of files, within a repository or as hits show them; empty: all documents. New
             files, which the index does not know yet, are listed soon.
-        by: name of the caller, for the event.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -72,17 +71,14 @@ def invalidate(
 ) -> InvalidatedFiles:
     """Remove files from the index until they change, or until index_again indexes them.
 
-    Args:
-        by: name of the caller, for the events.
-
     Raises:
         OnHold: one of the files is on hold.
         TenantGone: the tenant was removed.
     """
     ids = _documents(catalog, Tenant.from_config(record.config), paths)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    gone = [one for one in sorted(ids) if remove(one)]
-    return InvalidatedFiles(record.id, len(gone))
+    removed = [one for one in sorted(ids) if remove(one)]
+    return InvalidatedFiles(record.id, len(removed))
 
 
 def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
@@ -134,20 +130,16 @@ class CodeMemory:
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
     ) -> RetrievedChunks:
-        """Return the passages for a prompt.
-
-        Args:
-            query: the question, in words.
-            run: id of the run that asks; None for a question outside a run.
+        """Return the passages for a prompt of a run, or for a question outside a run.
 
         Raises:
             InvalidRequest: the query or an option cannot be used; names the field.
             UnknownTenant, UnknownRun: the tenant or the run does not exist.
             ProviderError, ServiceUnavailable: see AsyncRetriever.search.
         """
-        given = {"query": query, "run": run, "options": dict(options or {})}
+        values = {"query": query, "run": run, "options": dict(options or {})}
         try:
-            question = RetrievalQuestion.model_validate(given)
+            question = RetrievalQuestion.model_validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -17,6 +18,7 @@ _PROFILES = frozenset({"code-memory"})
 _MOST_HITS = 12
 _Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 _Names = Annotated[list[_Name], Field(max_length=20)]
+_T = TypeVar("_T")
 
 
 async def _ask(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> str:
@@ -30,111 +32,104 @@ async def _ask(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> str:
     return await knowledge.in_thread(answer)
 
 
-def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def code_search(
-        query: Annotated[str, Field(min_length=1, max_length=4_000)],
-        source_types: _Names | None = None,
-        path: _Name | None = None,
-        top_k: Annotated[int, Field(ge=1, le=50)] = _MOST_HITS,
-        route_name: _Name | None = None,
-        controller_class: _Name | None = None,
-        table_name: _Name | None = None,
-        include_run_summaries: bool = True,
-    ) -> str:
-        message = current_message()
-        request = SearchRequest.of(
-            query=query,
-            source_types=source_types,
-            filters={"paths": [path]} if path else None,
-            top_k=top_k,
-            route_name=route_name,
-            controller_class=controller_class,
-            table_name=table_name,
-            include_run_summaries=include_run_summaries,
-            caller=message.caller,
-        )
-        answer = await knowledge.search(message.tenant_id, request)
-        return await _ask(knowledge, lambda about: about.list_hits(answer))
-
-    return code_search
+async def _code_search(
+    knowledge: Knowledge,
+    query: Annotated[str, Field(min_length=1, max_length=4_000)],
+    source_types: _Names | None = None,
+    path: _Name | None = None,
+    top_k: Annotated[int, Field(ge=1, le=50)] = _MOST_HITS,
+    route_name: _Name | None = None,
+    controller_class: _Name | None = None,
+    table_name: _Name | None = None,
+    include_run_summaries: bool = True,
+) -> str:
+    message = current_message()
+    request = SearchRequest.of(
+        query=query,
+        source_types=source_types,
+        filters={"paths": [path]} if path else None,
+        top_k=top_k,
+        route_name=route_name,
+        controller_class=controller_class,
+        table_name=table_name,
+        include_run_summaries=include_run_summaries,
+        caller=message.caller,
+    )
+    answer = await knowledge.search(message.tenant_id, request)
+    return await _ask(knowledge, lambda about: about.list_hits(answer))
 
 
-def _who_serves(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def who_serves(route: _Name) -> str:
-        return await _ask(knowledge, lambda about: about.who_serves(route))
-
-    return who_serves
+async def _who_serves(knowledge: Knowledge, route: _Name) -> str:
+    return await _ask(knowledge, lambda about: about.who_serves(route))
 
 
-def _what_touches(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def what_touches(
-        table: _Name | None = None, symbol: _Name | None = None, path: _Name | None = None
-    ) -> str:
-        _require_one(table=table, symbol=symbol, path=path)
-        return await _ask(
-            knowledge, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
-        )
-
-    return what_touches
+async def _what_touches(
+    knowledge: Knowledge,
+    table: _Name | None = None,
+    symbol: _Name | None = None,
+    path: _Name | None = None,
+) -> str:
+    names = _require_one(table=table, symbol=symbol, path=path)
+    return await _ask(knowledge, lambda about: about.what_touches(**names))
 
 
-def _impact_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def impact_of(symbols: _Names | None = None, paths: _Names | None = None) -> str:
-        _require_one(symbols=symbols, paths=paths)
-        return await _ask(
-            knowledge, lambda about: about.impact_of(symbols=symbols or (), paths=paths or ())
-        )
-
-    return impact_of
-
-
-def _tests_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def ask(
-        symbols: _Names | None = None, paths: _Names | None = None, route: _Name | None = None
-    ) -> str:
-        _require_one(symbols=symbols, paths=paths, route=route)
-        return await _ask(
-            knowledge,
-            lambda about: about.tests_of(symbols=symbols or (), paths=paths or (), route=route),
-        )
-
-    return ask
+async def _impact_of(
+    knowledge: Knowledge, symbols: _Names | None = None, paths: _Names | None = None
+) -> str:
+    _require_one(symbols=symbols, paths=paths)
+    return await _ask(
+        knowledge, lambda about: about.impact_of(symbols=symbols or (), paths=paths or ())
+    )
 
 
-def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def outline(path: _Name) -> str:
-        return await _ask(knowledge, lambda about: about.outline(path))
-
-    return outline
-
-
-def _history_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def history_of(symbol: _Name | None = None, path: _Name | None = None) -> str:
-        _require_one(symbol=symbol, path=path)
-        return await _ask(knowledge, lambda about: about.history_of(symbol=symbol, path=path))
-
-    return history_of
+async def _tests_of(
+    knowledge: Knowledge,
+    symbols: _Names | None = None,
+    paths: _Names | None = None,
+    route: _Name | None = None,
+) -> str:
+    _require_one(symbols=symbols, paths=paths, route=route)
+    return await _ask(
+        knowledge,
+        lambda about: about.tests_of(symbols=symbols or (), paths=paths or (), route=route),
+    )
 
 
-def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
-    async def rules_for(paths: _Names) -> str:
-        return await _ask(knowledge, lambda about: about.rules_for(paths))
-
-    return rules_for
+async def _outline(knowledge: Knowledge, path: _Name) -> str:
+    return await _ask(knowledge, lambda about: about.outline(path))
 
 
-def _require_one(**given: object) -> None:
-    """Refuse a question in which no argument is given.
+async def _history_of(
+    knowledge: Knowledge, symbol: _Name | None = None, path: _Name | None = None
+) -> str:
+    names = _require_one(symbol=symbol, path=path)
+    return await _ask(knowledge, lambda about: about.history_of(**names))
+
+
+async def _rules_for(knowledge: Knowledge, paths: _Names) -> str:
+    return await _ask(knowledge, lambda about: about.rules_for(paths))
+
+
+def _require_one(**arguments: _T) -> dict[str, _T]:
+    """Return the arguments of a question; refuse a question without any.
 
     Raises:
         InvalidRequest: all arguments are missing.
     """
-    if not any(given.values()):
-        raise InvalidRequest("all arguments are missing", hint=f"set one of: {', '.join(given)}")
+    if not any(arguments.values()):
+        raise InvalidRequest(
+            "all arguments are missing", hint=f"set one of: {', '.join(arguments)}"
+        )
+    return arguments
 
 
-def _tool(name: str, description: str, function: Callable[[Knowledge], ToolFunction]) -> Tool:
-    return Tool(name, description, function, profiles=_PROFILES, read_only=True)
+def _tool(name: str, description: str, function: ToolFunction) -> Tool:
+    def bind(knowledge: Knowledge) -> ToolFunction:
+        bound = partial(function, knowledge)
+        bound.__name__ = name  # type: ignore[attr-defined]  # The SDK names the schema after it.
+        return bound
+
+    return Tool(name, description, bind, profiles=_PROFILES, read_only=True)
 
 
 CODE_SEARCH = _tool(

@@ -17,7 +17,7 @@ from benchmarks.code_questions.questions import (
     place,
     questions,
 )
-from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
+from rag_assets.systems.code_memory.retrieval.asked import asked_names
 
 WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]
 OTHERS = {"Last.fm", "FFmpeg"}

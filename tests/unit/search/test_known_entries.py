@@ -7,11 +7,12 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from rag_assets.search.services import KnownEntries
 
 from rag_assets.search.services import KnownEntries
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
-from rag_assets.systems.code_memory.catalog.relation_state import RelationState
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
 
 OWNER = Owner("a", 1, 1)
 STATE = RelationState("1", "1")

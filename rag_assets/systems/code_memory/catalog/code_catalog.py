@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.systems.code_memory.catalog.derivations import DerivationTable
-from rag_assets.systems.code_memory.catalog.document_kinds import KindTable
-from rag_assets.systems.code_memory.catalog.relation_counts import RelationCountQuery
-from rag_assets.systems.code_memory.catalog.relation_drift import RelationDriftQuery
+from rag_assets.systems.code_memory.catalog.derivations import DerivationTable, KindTable
+from rag_assets.systems.code_memory.catalog.relation_rows import (
+    RelationCountQuery,
+    RelationDriftQuery,
+)
 from rag_assets.systems.code_memory.catalog.relations import RelationTable
 
 

@@ -1,13 +1,16 @@
-"""Reads and writes derived documents: records derived from the documents of a different source."""
+"""What follows from several files of a repository: kinds of definitions, and derived documents.
+
+Derived documents are records that are derived from the documents of a different source.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from sqlalchemy import BigInteger, Connection, cast, delete, func, select, update
+from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -26,9 +29,102 @@ from rag_assets.storage.catalog.tables import (
     record_revisions,
     source_records,
 )
-from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
-from rag_assets.systems.code_memory.catalog.tables import derivations
+from rag_assets.systems.code_memory.catalog.tables import derivations, document_kinds
 from rag_assets.systems.code_memory.derived.model import Unresolved
+
+_KINDS_BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class CodeDocument:
+    """A source code document; its facts help to decide the kinds of definitions in others."""
+
+    document_id: str
+    source: str
+    uri: str
+    media_type: str | None
+    access_scope: str
+    chunk_set_key: str
+    kinds: Mapping[str, str]
+
+
+class KindTable:
+    """Queries on `document_kinds`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
+        """Return the kinds of these documents; documents without recorded kinds are left out."""
+        table = document_kinds.c
+        query = select(table.document_id, table.kinds).where(
+            table.tenant == tenant_id, is_any_of(table.document_id, document_ids)
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def indexed(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
+    ) -> Iterator[CodeDocument]:
+        """Yield the documents, or only some, that have a version in a build, with their kinds."""
+        known = and_(
+            document_kinds.c.tenant == documents.c.tenant,
+            document_kinds.c.document_id == documents.c.document_id,
+        )
+        query = (
+            select(
+                *(documents.c.document_id, documents.c.source, documents.c.uri),
+                *(documents.c.media_type, documents.c.access_scope),
+                document_index.c.chunk_set_key,
+                document_kinds.c.kinds,
+            )
+            .select_from(document_index)
+            .join(documents, is_same_document())
+            .outerjoin(document_kinds, known)
+            .where(
+                is_of_generation(tenant_id, generation, document_ids),
+                document_index.c.chunk_set_key.is_not(None),
+                documents.c.status != "DELETED",
+            )
+            .order_by(documents.c.uri)
+        )
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_KINDS_BATCH).execute(query):
+                yield CodeDocument(*row[:-1], kinds=row.kinds or {})
+
+    def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
+        """Record the kinds of definitions, and mark the documents to be written again.
+
+        Args:
+            kinds: all known kinds, by document; an empty mapping deletes the document's row.
+        """
+        known = upsert(document_kinds)
+        statement = known.on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"kinds": known.excluded.kinds}
+        )
+        index = document_index.c
+        for batch in batched(kinds, _KINDS_BATCH):
+            rows = [
+                {"tenant": ref.id, "document_id": id_, "kinds": dict(kinds[id_])}
+                for id_ in batch
+                if kinds[id_]
+            ]
+            none = [id_ for id_ in batch if not kinds[id_]]
+            table = document_kinds.c
+            with self._database.begin_for(ref) as connection:
+                if rows:
+                    connection.execute(statement, rows)
+                connection.execute(
+                    delete(document_kinds).where(
+                        table.tenant == ref.id, is_any_of(table.document_id, none)
+                    )
+                )
+                connection.execute(
+                    update(document_index)
+                    .where(index.tenant == ref.id, is_any_of(index.document_id, batch))
+                    .values(document_key=None, dirty=True)
+                )
+
 
 _BATCH = 1_000
 _DIGITS: Final = 16
@@ -49,7 +145,7 @@ class DerivedRecords:
         of: the source from which they are derived.
         source: the source that contains them.
         fingerprint: the recorded state of the documents from which they are derived; see
-            derived_marks.
+            SourceMark.
         records: the derived documents.
         unresolved: unresolved statements that may add to the documents or change them.
     """
@@ -150,20 +246,19 @@ class DerivationTable:
         with self._database.begin_for(ref) as connection:
             known = _read_record_keys(connection, ref, derived.source)
             changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
-            gone = sorted(known.keys() - wanted.keys())
+            obsolete = sorted(known.keys() - wanted.keys())
             _put_records(connection, ref, changed)
-            _delete_records(connection, ref, gone)
+            _delete_records(connection, ref, obsolete)
             _set_derivation(connection, ref, derived)
-            if changed or gone:
+            if changed or obsolete:
                 notify(connection, ref.id)
-        return len(changed) + len(gone)
+        return len(changed) + len(obsolete)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
         """Withhold the derived documents of a source from searches until they are derived again.
 
         Args:
-            of: the source from which they are derived.
-            source: the source that contains them.
+            of, source: see DerivedRecords.
 
         Raises:
             TenantGone: the tenant was removed.

@@ -1,12 +1,26 @@
-"""Results of queries on the relations of repositories: definitions, edges, documents."""
+"""Results of queries on the relations of repositories, and the names of nodes in their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from rag_assets.search.access import ScopedDocument
+from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
+from rag_assets.systems.code_memory.symbols.naming import (
+    HANDED,
+    NAMELESS,
+    OWN,
+    defined_name,
+    own_spellings,
+    resolve_spelling,
+    spellings,
+    style_of,
+)
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 
@@ -19,12 +33,7 @@ Permits: TypeAlias = Callable[[ScopedDocument], bool]
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The document versions that a caller may read.
-
-    Attributes:
-        generation: the serving build.
-        principals: the caller's principals.
-    """
+    """The document versions of the serving build that a caller with these principals may read."""
 
     tenant_id: str
     generation: int
@@ -38,7 +47,6 @@ class FoundSymbol:
     Attributes:
         name: the qualified name.
         role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
-        document_id, uri, access_scope: properties of the document.
         source: its repository.
         document_type: the document's source type.
         kinds: the kinds of the document's definitions.
@@ -94,10 +102,9 @@ class FoundEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundEdges:
-    """Edges that start or end at given nodes.
+    """Edges at given nodes; those that start at the nodes come first.
 
     Attributes:
-        edges: the edges without duplicates; those that start at the nodes come first.
         cut: whether further edges were left out.
     """
 
@@ -110,8 +117,7 @@ class FoundNameUses(NamedTuple):
 
     Attributes:
         name: the name as the text spells it.
-        places: see symbols.name_uses.uses_of.
-        document_id, uri, access_scope, source_type: properties of the document.
+        places: see symbols.model.uses_of.
         source: its repository.
     """
 
@@ -126,15 +132,78 @@ class FoundNameUses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document that the caller may read.
-
-    Attributes:
-        source: its repository.
-        source_type: derived from its path.
-    """
+    """A document that the caller may read; its source type is derived from its path."""
 
     document_id: str
     uri: str
     source: str
     access_scope: str
     source_type: str
+
+
+_RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
+"""Prefixes of names whose meaning depends on the path of the file."""
+
+
+def qualified(name: str, uri: str) -> str:
+    """Return the repository-wide name that a name in a document stands for."""
+    if not name.startswith(_RELATIVE):
+        return name  # Nearly all names return here, without parsing the URI.
+    if name.startswith(NAMELESS):
+        return f"{uri}#{name}"  # An anonymous class is named after its line.
+    if name.startswith(FILE):
+        repository = repository_of(unquote(uri.partition("/")[0]))
+        return FILE + uri_of(repository, name.removeprefix(FILE))
+    return resolve_spelling(name, path_of(uri))
+
+
+def defined(name: str, uri: str) -> str:
+    """Return the repository-wide name of a definition in a document."""
+    if name.startswith(NAMELESS):
+        return f"{uri}#{name}"
+    if name.startswith(OWN_SETTING):
+        return resolve_spelling(name, path_of(uri))
+    return name if style_of(uri) == "none" else defined_name(name, path_of(uri))
+
+
+def spellings_of(name: str) -> Iterator[str]:
+    """Yield the names by which documents may refer to a node."""
+    if name.startswith(FILE):
+        yield FILE + path_of(name.removeprefix(FILE))
+    else:
+        yield from spellings(name, short_name(name))
+
+
+def own_spellings_of(name: str) -> Iterator[str]:
+    """Yield the names of a node in documents that state something about it."""
+    if name.startswith(FILE):
+        yield FILE + path_of(name.removeprefix(FILE))
+    else:
+        yield from own_spellings(name)
+
+
+class Nameless(NamedTuple):
+    """An anonymous class, or a member of one: only its own document refers to it.
+
+    Attributes:
+        own: its name in that document, which is based on its line.
+    """
+
+    uri: str
+    own: str
+
+
+def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
+    """Separate names that any document may contain from names that are based on a line.
+
+    Every migration of an application may have an anonymous class in the same line. Such classes
+    must be distinguished by their documents before they are looked up.
+    """
+    named, nameless = [], []
+    for name in names:
+        uri, _, own = name.rpartition("#")
+        if uri and own.startswith(NAMELESS):
+            nameless.append(Nameless(uri, own))
+        else:
+            named.append(name)
+    return named, nameless

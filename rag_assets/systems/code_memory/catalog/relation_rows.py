@@ -1,20 +1,62 @@
-"""Rows of symbols and edges, recorded together with the version whose text states them."""
+"""Rows of symbols, edges and names of texts: recorded, counted, and compared with their texts.
+
+Triggers count changes of everything that determines relations: versions, documents, kinds, rows.
+Two states of a tenant's relations are equal only if no relation has changed.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    Integer,
+    Numeric,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
+from rag_assets.common.hashing import HashRange
+from rag_assets.storage.catalog.accounts.access import readable_scopes
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, texts_parameter
+from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
+from rag_assets.storage.catalog.statements import Statement
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.systems.code_memory.catalog.tables import (
+    edges,
+    name_uses,
+    relation_change_totals,
+    relation_changes,
+    symbols,
+)
 from rag_assets.systems.code_memory.relations.relations import Relations
 from rag_assets.systems.code_memory.symbols.model import names_of
+from rag_assets.systems.code_memory.symbols.names import (
+    CONFIG,
+    ENV,
+    FILE,
+    HANDS_ON,
+    PACKAGE,
+    TABLE,
+    short_name,
+)
 
 _BATCH = 2_000
 
@@ -28,18 +70,16 @@ def record_relations(
         connection: the connection of the transaction that makes the versions of these texts valid.
         relations: the relations, by chunk_set_key.
     """
-    for table, rows in (
-        (symbols, rows_of_symbols(ref, relations)),
-        (edges, rows_of_edges(ref, relations)),
-        (name_uses, rows_of_names(ref, relations)),
-    ):
+    for table, rows_of in _ROWS_OF.items():
         statement = upsert(table).on_conflict_do_nothing()
-        for batch in batched(rows, _BATCH):
+        for batch in batched(rows_of(ref, relations), _BATCH):
             connection.execute(statement, batch)
 
 
-def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of texts' definitions."""
+_Row: TypeAlias = dict[str, Any]
+
+
+def _rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, found in relations.items():
         for position, one in enumerate(found.symbols):
             yield {
@@ -56,8 +96,7 @@ def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Itera
             }
 
 
-def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of texts' edges."""
+def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, found in relations.items():
         for position, one in enumerate(found.edges):
             row = asdict(one)
@@ -65,11 +104,15 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
             yield {"tenant": ref.id, "chunk_set_key": key, "position": position, **row}
 
 
-def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+def _rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     """Yield the rows of the names in texts; a scanned text without names also has a row."""
     for key, found in relations.items():
         numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
+
+
+_ROWS_OF: Final = {symbols: _rows_of_symbols, edges: _rows_of_edges, name_uses: _rows_of_names}
+"""The function that yields the rows of texts, by the table of these rows."""
 
 
 def number_of_name(tenant_id: str, name: str) -> int:
@@ -79,3 +122,255 @@ def number_of_name(tenant_id: str, name: str) -> int:
     """
     number = zlib.crc32(f"{tenant_id}\0{name}".encode())
     return number - (1 << 32) if number >> 31 else number
+
+
+@dataclass(frozen=True, slots=True)
+class RelationState:
+    """A state of the relations of one tenant.
+
+    Attributes:
+        changes: sum over all changes.
+        rows: sum over changes in which existing rows of a text were recorded again.
+    """
+
+    changes: str
+    rows: str
+
+
+def _state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    totals, added = relation_change_totals.c, relation_changes.c
+
+    def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
+        former = select(column).where(totals.tenant == tenant).scalar_subquery()
+        since = (
+            select(func.sum(added.nonce))
+            .where(added.tenant == tenant, *wanted)
+            .correlate_except(relation_changes)
+            .scalar_subquery()
+        )
+        none = literal(0, Numeric)
+        return cast(func.coalesce(former, none) + func.coalesce(since, none), Text)
+
+    return (
+        total(totals.nonce).label("changes"),
+        total(totals.rows_nonce, added.of_rows).label("row_changes"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMoment:
+    """A tenant's relations at one moment, as far as a caller may read them.
+
+    Attributes:
+        state: the state of the relations.
+        scopes: the scopes that the caller's principals may read, including the public scope.
+    """
+
+    state: RelationState
+    scopes: frozenset[str]
+
+
+_TENANT = bindparam("tenant", type_=Text)
+
+STATE = select(*_state_columns(_TENANT))
+"""SQL query that returns only the state."""
+
+MOMENT = Statement.compile(
+    select(
+        *_state_columns(_TENANT),
+        readable_scopes(
+            _TENANT, texts_parameter("principals"), literal(None, Integer)
+        ).scalar_subquery(),
+    )
+)
+"""SQL query that returns the state, and the scopes that principals may read."""
+
+
+def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
+    """Record that rows were replaced although their texts did not change."""
+    counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
+    connection.execute(select(counted))
+
+
+_KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
+_COUNT_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class RelationCount:
+    """The number of relations of one kind.
+
+    Attributes:
+        edges: the number of edges.
+        resolved: how many of them lead to a definition in the tenant's repositories, or to a table,
+            a setting, a file or a package.
+    """
+
+    kind: str
+    edges: int
+    resolved: int
+
+
+class RelationCountQuery:
+    """Queries that count rows of `symbols` and `edges`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def symbols(self, tenant_id: str, generation: int) -> int:
+        """Return the number of definitions in the distinct texts of a build."""
+        texts = _texts(tenant_id, generation)
+        query = (
+            select(func.count())
+            .select_from(symbols)
+            .where(symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts))
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def of(self, tenant_id: str, generation: int) -> list[RelationCount]:
+        """Return the number of relations of a build by kind, the most frequent kind first."""
+        texts = _texts(tenant_id, generation)
+        named = select(symbols.c.symbol, symbols.c.short).where(
+            symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
+        )
+        targets = (
+            select(edges.c.kind, edges.c.target, func.count())
+            .where(edges.c.tenant == tenant_id, edges.c.chunk_set_key.in_(texts))
+            .where(edges.c.kind != HANDS_ON)
+            .group_by(edges.c.kind, edges.c.target)
+        )
+        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        with self._database.begin() as connection:
+            defined = frozenset(name for row in connection.execute(named) for name in row)
+            rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
+            for kind, target, count in rows:
+                counts[kind][0] += count
+                if target.startswith(_KNOWN) or _defined_as(target) in defined:
+                    counts[kind][1] += count
+        found = [RelationCount(kind, *both) for kind, both in counts.items()]
+        return sorted(found, key=lambda one: (-one.edges, one.kind))
+
+
+def _defined_as(name: str) -> str:
+    """Return the name that a definition would have: qualified, if its language qualifies names."""
+    return name if "\\" in name else short_name(name)
+
+
+def _texts(tenant_id: str, generation: int) -> Select[Any]:
+    return select(document_index.c.chunk_set_key).where(
+        and_(is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
+    )
+
+
+_DRIFT_BATCH = 1_000
+_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+
+RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
+"""Rows of one text, in no particular order."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedText:
+    """A text that belongs to at least one build, and a document that has it."""
+
+    chunk_set_key: str
+    media_type: str | None
+    document_id: str
+
+
+class RelationDriftQuery:
+    """Queries on the tables with rows of texts: `symbols`, `edges` and `name_uses`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
+        """Return the texts of all builds whose keys are in a range, without duplicates."""
+        index = document_index.c
+        wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
+        if compared.end is not None:
+            wanted.append(index.chunk_set_key < compared.end)
+        query = (
+            select(
+                index.chunk_set_key,
+                func.min(documents.c.media_type),
+                func.min(documents.c.document_id),
+            )
+            .select_from(document_index)
+            .join(documents, is_same_document())
+            .where(*wanted)
+            .group_by(index.chunk_set_key)
+            .order_by(index.chunk_set_key)
+        )
+        with self._database.begin() as connection:
+            return [IndexedText(*row) for row in connection.execute(query)]
+
+    def recorded(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
+        """Return the rows of texts, by chunk_set_key; texts without rows are left out."""
+        found: dict[str, set[tuple[Any, ...]]] = {}
+        with self._database.begin() as connection:
+            for table in _ROWS_OF:
+                of_texts = table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, [*keys])
+                query = select(table.c.chunk_set_key, *_columns_of_text(table)).where(*of_texts)
+                for key, *row in connection.execute(query):
+                    found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
+        return {key: frozenset(rows) for key, rows in found.items()}
+
+    def orphaned_texts(self, tenant_id: str) -> list[str]:
+        """Return the chunk_set_keys of rows whose text does not belong to any build."""
+        found: set[str] = set()
+        index = document_index.c
+        with self._database.begin() as connection:
+            for table in _ROWS_OF:
+                key = table.c.chunk_set_key
+                kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
+                query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
+                found.update(connection.scalars(query))
+        return sorted(found)
+
+    def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
+        """Replace the rows of texts by rows of their current definitions and edges.
+
+        If a text belongs to no build, its rows are only deleted: it may have been erased in the
+        meantime.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        for batch in batched(sorted(relations), _DRIFT_BATCH):
+            keys = list(batch)
+            with self._database.begin_for(ref) as connection:
+                for table in _ROWS_OF:
+                    of_texts = table.c.tenant == ref.id, is_any_of(table.c.chunk_set_key, keys)
+                    connection.execute(delete(table).where(*of_texts))
+                mark_rows_replaced(connection, ref)
+                # A concurrent deletion of such a version waits, and then deletes the new rows too.
+                indexed = (
+                    select(document_index.c.chunk_set_key)
+                    .where(
+                        document_index.c.tenant == ref.id,
+                        is_any_of(document_index.c.chunk_set_key, keys),
+                    )
+                    .with_for_update(read=True)
+                )
+                kept = sorted(set(connection.scalars(indexed)))
+                record_relations(connection, ref, {key: relations[key] for key in kept})
+
+
+def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
+    """Return the rows that these relations should have, in the format of `recorded`."""
+    found: dict[str, set[tuple[Any, ...]]] = {}
+    for table, rows_of in _ROWS_OF.items():
+        for row in rows_of(ref, relations):
+            values = (_hashable(row[column.name]) for column in _columns_of_text(table))
+            found.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
+    return {key: frozenset(rows) for key, rows in found.items()}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
+    return (column for column in table.columns if column.name not in _OF_TEXT)

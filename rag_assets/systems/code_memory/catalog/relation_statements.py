@@ -81,8 +81,8 @@ _APART: ColumnElement[int] = literal_column("0")
 
 
 def _unnest_parameter(parameter: str) -> ColumnElement[str]:
-    given: BindParameter[list[str]] = texts_parameter(parameter)
-    return func.unnest(cast(given, ARRAY(Text)))
+    texts: BindParameter[list[str]] = texts_parameter(parameter)
+    return func.unnest(cast(texts, ARRAY(Text)))
 
 
 def _distinct_values(parameter: str) -> Subquery:
@@ -145,8 +145,8 @@ def _rows_of_documents(
     versions = at.offset(_APART).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
     rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
-    held = select(*_columns_of(columns, rows, versions)).select_from(asked)
-    return held.join(versions, true()).join(rows, true()).subquery()
+    joined = select(*_columns_of(columns, rows, versions)).select_from(asked)
+    return joined.join(versions, true()).join(rows, true()).subquery()
 
 
 def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
@@ -278,8 +278,8 @@ def _select_documents_at() -> Select[Any]:
 
 
 def _select_evidence() -> Select[Any]:
-    given = texts_parameter("documents"), texts_parameter("texts")
-    arrays = (*(cast(one, ARRAY(Text)) for one in given), cast(_POSITIONS, ARRAY(Integer)))
+    parameters = texts_parameter("documents"), texts_parameter("texts")
+    arrays = (*(cast(one, ARRAY(Text)) for one in parameters), cast(_POSITIONS, ARRAY(Integer)))
     wanted = (
         func.unnest(*arrays)
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))
@@ -303,8 +303,8 @@ def _select_name_uses() -> Select[Any]:
     versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
     asked = _distinct_values("names")
     name, line = asked.c.value, literal("\n")
-    behind = func.split_part(line + rows.c.names, line + name + "|", 2)
-    places = func.split_part(behind, line, 1).label("places")
+    rest = func.split_part(line + rows.c.names, line + name + "|", 2)
+    places = func.split_part(rest, line, 1).label("places")
     found = (
         select(name.label("name"), places, *versions.c)
         .select_from(rows)

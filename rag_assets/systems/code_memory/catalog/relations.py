@@ -1,10 +1,16 @@
-"""Symbols and edges of the document versions that searches return, if the caller may read them."""
+"""Relations of the document versions that searches return, limited to what the caller may read.
+
+They are read from the catalog (`RelationRows`), or from a graph in memory (`GraphRelations`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from operator import itemgetter
+from typing import Any, TypeAlias, TypeVar
 
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog.accounts.access import PUBLIC, reads_public
@@ -21,24 +27,30 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
     Readable,
-)
-from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
-from rag_assets.systems.code_memory.catalog.relation_names import (
     defined,
     own_spellings_of,
     qualified,
     separate_nameless,
     spellings_of,
 )
-from rag_assets.systems.code_memory.catalog.relation_rows import number_of_name
-from rag_assets.systems.code_memory.catalog.relation_state import (
+from rag_assets.systems.code_memory.catalog.graph import (
+    MOST_MET,
+    NONE,
+    Graph,
+    GraphDocument,
+    Lookup,
+    Segment,
+)
+from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.relation_rows import (
     MOMENT,
     RelationMoment,
     RelationState,
+    number_of_name,
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
-from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.symbols.naming import local_names
+from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
@@ -46,8 +58,18 @@ _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only",
 """Names of all list parameters of EDGES and SOME_EDGES."""
 
 
-class Relations(Protocol):
-    """The definitions and edges that a caller may read in the document versions of a build."""
+class RelationRows:
+    """The definitions and edges that a caller may read in the document versions of a build.
+
+    Every call queries the catalog again.
+
+    Args:
+        statements: runs the SQL statements.
+        readable: the document versions that the caller may read.
+    """
+
+    def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
+        self.statements, self.document_versions = statements, readable
 
     def edges(
         self,
@@ -71,27 +93,77 @@ class Relations(Protocol):
             without: kinds to leave out.
             whole: whether to return no edges at all if there are more than the limit.
         """
-        ...
+        named, nameless = separate_nameless(nodes)
+        rows = self._edge_rows(
+            # If the result would exceed the limit, no edges are returned, so any rows may be read.
+            statements.SOME_EDGES if whole else statements.EDGES,
+            own=list_spellings(own_spellings_of, named) if direction != "in" else [],
+            uris=[*files],
+            named=list_spellings(spellings_of, named) if direction != "out" else [],
+            inside=[*{one.uri for one in nameless}],
+            own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
+            named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
+            limit=limit + 1,
+            only=sorted(only),
+            without=sorted(without),
+        )
+        counts: Counter[int] = Counter()
+        found: dict[FoundEdge, None] = {}
+        for way, *row in rows:
+            counts[way] += 1
+            if counts[way] <= limit:
+                found[_found_edge(*row)] = None
+        cut = any(count > limit for count in counts.values())
+        return FoundEdges([] if cut and whole else [*found], cut=cut)
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Return the edges with their evidence; edges that no longer exist are left out."""
-        ...
+        return [*edges]
+
+    def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
+        """Return the evidence at the positions that the caller may still read.
+
+        Args:
+            places: a document, the chunk_set_key of its text, and a position in that text.
+        """
+        rows = self._rows(
+            statements.EVIDENCE,
+            documents=[document for document, _, _ in places],
+            texts=[text for _, text, _ in places],
+            positions=[position for _, _, position in places],
+        )
+        return {(document, text, position): evidence for document, text, position, evidence in rows}
 
     def stated(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind, regardless of their targets."""
-        ...
+        rows = self._rows(statements.STATED, kind=kind, limit=limit, only=[], without=[])
+        return [_found_edge(*row) for _, *row in rows]
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind with a target that is stored in one of these spellings."""
-        ...
+        if not spellings:
+            return []
+        values = {"named": [*spellings], "only": [kind], "limit": limit}
+        rows = self._edge_rows(statements.EDGES, **values)
+        return [_found_edge(*row) for _, *row in rows]
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
-        ...
+        wanted = frozenset(names)
+        named, nameless = separate_nameless(wanted)
+        found = (
+            self._symbols(statements.NAMED, names=list_spellings(local_names, named))
+            if named
+            else []
+        )
+        if nameless:
+            found += self.within([*{one.uri for one in nameless}])
+        places = {(one.uri, one.local_name, one.line_start): one for one in found}
+        return [places[at] for at in sorted(places) if places[at].name in wanted]
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these short names; see short_name."""
-        ...
+        return self._symbols(statements.CALLED, names=[*shorts])
 
     def names_called(
         self, shorts: Collection[str], permits: Permits | None
@@ -102,22 +174,33 @@ class Relations(Protocol):
             shorts: see short_name; the result has no entry for a name without a definition.
             permits: narrows what the caller may read.
         """
-        ...
+        rows = self._rows(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
+        found: dict[str, dict[str, set[str]]] = {}
+        for short, symbol, *of_document in rows:
+            placed = FoundDocument(*of_document)
+            if permits is None or permits(placed):
+                names = found.setdefault(short, {}).setdefault(repository_of(placed.source), set())
+                names.add(defined(symbol, placed.uri))
+        return dict(found)
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a short name that contains one of these texts."""
-        ...
+        return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
 
     def ending(self, name: str, limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that ends with this part, ignoring case and marks.
 
         Names with the same marks come first: `save!` before `save`.
         """
-        ...
+        marked, part = (
+            name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
+        )
+        return self._symbols(statements.ENDING, parts=[part], marked=marked, limit=limit)
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
         """Return some documents with a URI that ends with this file name."""
-        ...
+        rows = self._rows(statements.FILES_CALLED, name=name.lower(), limit=limit)
+        return [FoundDocument(*row) for row in rows]
 
     def name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -129,27 +212,331 @@ class Relations(Protocol):
             names: the names to locate.
             limit: the maximum to return; documents that define the name come first.
         """
-        ...
+        tenant = self.document_versions.tenant_id
+        rows = self._rows(
+            statements.NAME_USES,
+            numbers=[number_of_name(tenant, name) for name in wanted],
+            names=[*dict.fromkeys((*wanted, *names))],
+            limit=limit,
+        )
+        return [
+            FoundNameUses(name, places, document_id, uri, repository_of(source), scope, type_)
+            for name, places, document_id, uri, source, scope, type_ in rows
+        ]
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in these documents, in the order of the text."""
-        ...
+        return self._symbols(statements.WITHIN, uris=[*uris])
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types, sorted by URI."""
-        ...
+        rows = self._rows(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
+        return [FoundDocument(*row) for row in rows]
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types that were not yet scanned for names."""
-        ...
+        rows = self._rows(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
+        return [FoundDocument(*row) for row in rows]
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""
-        ...
+        rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
+        return [FoundDocument(*row) for row in rows]
 
     def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
         """Return one document of each source that has documents."""
-        ...
+        rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
+        return [FoundDocument(*row) for row in rows]
+
+    def _edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
+        """Return rows of edges at nodes; a list parameter that is not given is empty."""
+        return self._rows(statement, **{**{name: [] for name in _WAYS}, **values})
+
+    def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
+        return [_found_symbol(*row) for row in self._rows(statement, **values)]
+
+    def _rows(self, statement: Statement, **values: Any) -> list[Any]:
+        values["tenant"] = self.document_versions.tenant_id
+        values["generation"] = self.document_versions.generation
+        values["principals"] = [*self.document_versions.principals]
+        return self.statements.rows(statement, values)
+
+
+_Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
+"""A row of a document: its URI and the row's position, both for sorting, and where it is stored."""
+
+_BY_PLACE = itemgetter(0, 1)
+
+_Found = TypeVar("_Found", FoundEdge, FoundSymbol)
+
+
+_Kinds: TypeAlias = Callable[[Segment], frozenset[int]]
+"""Returns the numbers of the requested kinds of edges in a segment."""
+
+
+class GraphRelations(RelationRows):
+    """Relations of an in-memory graph; its answers equal those of the catalog in that state.
+
+    The catalog answers what the graph does not store, from the current data.
+
+    Args:
+        graph: the graph of the requested build and state.
+        scopes: the access scopes that the caller may read.
+        rows: the same relations in the catalog.
+    """
+
+    def __init__(self, graph: Graph, scopes: frozenset[str], rows: RelationRows) -> None:
+        super().__init__(rows.statements, rows.document_versions)
+        self._graph, self._scopes = graph, scopes
+
+    def edges(
+        self,
+        nodes: Sequence[str],
+        direction: Direction,
+        limit: int,
+        *,
+        files: Sequence[str] = (),
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+        whole: bool = False,
+    ) -> FoundEdges:
+        """See RelationRows."""
+        found: dict[tuple[str, int], FoundEdge] = {}
+        names, nameless = separate_nameless(nodes)
+        own = list_spellings(own_spellings_of, names) if direction != "in" else []
+        named = list_spellings(spellings_of, names) if direction != "out" else []
+        named = [name for name in named if self._may_mean_one(name)]
+        kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
+        cut = False
+        for rows in (
+            self._rows_of_edges(own, "stated_of", kinds),
+            self._edges_inside(((uri, "") for uri in files), "stated_of", kinds),
+            self._rows_of_edges(named, "target", kinds),
+            self._edges_inside(nameless if direction != "in" else (), "stated_of", kinds),
+            self._edges_inside(nameless if direction != "out" else (), "target", kinds),
+        ):
+            ordered = [*islice(rows, limit + 1)] if whole else [*rows]
+            cut = cut or len(ordered) > limit
+            if cut and whole:
+                return FoundEdges([], cut=True)
+            ordered.sort(key=_BY_PLACE)
+            for _, position, segment, row, document in ordered[:limit]:
+                key = document.document_id, position
+                if key not in found:
+                    found[key] = self._read_edge(segment, row, document)
+        return FoundEdges([*found.values()], cut=cut)
+
+    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """See RelationRows."""
+        documents = self._graph.by_id
+        places = [(id_ := one.document_id, documents[id_].text_key, one.position) for one in edges]
+        read = self.evidence_at(list(dict.fromkeys(places))) if places else {}
+        return [
+            one._replace(evidence=read[place])
+            for one, place in zip(edges, places, strict=True)
+            if place in read
+        ]
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """See RelationRows."""
+        wanted = frozenset(names)
+        found: dict[tuple[str, str, int], FoundSymbol] = {}
+        names, nameless = separate_nameless(wanted)
+        rows = self._rows_of_symbols(list_spellings(local_names, names), "symbol")
+        by_name = [
+            self._read_symbol(segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
+        for one in (*by_name, *self.within([uri for uri, _ in nameless])):
+            if one.name in wanted:
+                found.setdefault((one.uri, one.local_name, one.line_start), one)
+        return [found[key] for key in sorted(found)]
+
+    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+        """See RelationRows."""
+        rows = self._rows_of_symbols(dict.fromkeys(shorts), "short")
+        return [
+            self._read_symbol(segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
+
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """See RelationRows."""
+        if permits is None:
+            found = {short: self._names_called(short) for short in shorts}
+        else:
+            rows = {short: self._rows_of_symbols([short], "short") for short in shorts}
+            found = {short: _group_names(of_short, permits) for short, of_short in rows.items()}
+        return {short: names for short, names in found.items() if names}
+
+    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """See RelationRows."""
+        found: list[_Row] = []
+        for document in self._graph.at(uris, self._scopes):
+            segment = self._graph.segment_of(document.text)
+            for row in segment.symbols_of.rows(document.text - segment.first):
+                place = document.uri, segment.symbols.position[row]
+                found.append((*place, segment, row, document))
+        found.sort(key=_BY_PLACE)
+        return [self._read_symbol(segment, row, document) for _, _, segment, row, document in found]
+
+    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+        """See RelationRows."""
+        found = sorted(self._graph.at(uris, self._scopes), key=lambda one: one.uri)
+        return [
+            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
+            for one in found
+        ]
+
+    def _may_mean_one(self, name: str) -> bool:
+        """Return whether an edge with this name can lead to a definition.
+
+        A short name that several definitions of a repository have refers to none of them. Thousands
+        of edges may use such a name, so they are not read.
+        """
+        if not name.startswith(CALLED):
+            return True
+        return any(
+            len(names) == 1 for names in self._names_called(name.removeprefix(CALLED)).values()
+        )
+
+    def _names_called(self, short: str) -> NamesCalled:
+        cache = self._graph.names_met
+        found = cache.get(self._scopes, short)
+        if found is None:
+            found = _group_names(self._rows_of_symbols([short], "short"), None)
+            cache.keep(self._scopes, short, found)
+        return found
+
+    def _read_edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
+        return _read_cached(self._graph.edges_met, _edge, segment, row, document)
+
+    def _read_symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+        return _read_cached(self._graph.symbols_met, _symbol, segment, row, document)
+
+    def _rows_of_edges(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
+        holders, scopes = self._graph.holders, self._scopes
+        for segment in self._graph.segments:
+            edges, lookup = segment.edges, getattr(segment, column)
+            counts = wanted(segment)
+            texts, kinds, positions = edges.text, edges.kind, edges.position
+            for row in _rows_named(segment, lookup, names):
+                if kinds[row] not in counts:
+                    continue
+                for document in holders.get(texts[row], ()):
+                    if document.access_scope in scopes:
+                        yield document.uri, positions[row], segment, row, document
+
+    def _edges_inside(
+        self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
+    ) -> Iterator[_Row]:
+        """Yield the edges in documents, by URI, that start or end at a name in this document."""
+        for uri, own in places:
+            for document in self._graph.at([uri], self._scopes):
+                segment = self._graph.segment_of(document.text)
+                edges, name, counts = segment.edges, segment.names.of(own), wanted(segment)
+                names = edges.stated_of if column == "stated_of" else edges.target
+                for row in segment.edges_of.rows(document.text - segment.first):
+                    if names[row] == name and edges.kind[row] in counts:
+                        yield document.uri, edges.position[row], segment, row, document
+
+    def _rows_of_symbols(self, names: Iterable[str], column: str) -> Iterator[_Row]:
+        holders, scopes = self._graph.holders, self._scopes
+        for segment in self._graph.segments:
+            symbols = segment.symbols
+            for row in _rows_named(segment, getattr(segment, column), names):
+                for document in holders.get(symbols.text[row], ()):
+                    if document.access_scope in scopes:
+                        yield document.uri, symbols.position[row], segment, row, document
+
+
+def _number_kinds(
+    segment: Segment, *, only: frozenset[str], without: frozenset[str]
+) -> frozenset[int]:
+    return frozenset(
+        number
+        for kind, number in segment.kinds.items()
+        if kind not in without and (not only or kind in only)
+    )
+
+
+def _read_cached(
+    cache: dict[tuple[int, int, str], _Found],
+    made: Callable[[Segment, int, GraphDocument], _Found],
+    segment: Segment,
+    row: int,
+    document: GraphDocument,
+) -> _Found:
+    """Return the result for a row: from the cache, else computed and cached if there is room."""
+    key = segment.first, row, document.document_id
+    found = cache.get(key)
+    if found is None:
+        found = made(segment, row, document)
+        if len(cache) < MOST_MET:
+            cache[key] = found
+    return found
+
+
+def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
+    """Return the names of the definitions in rows, grouped by repository."""
+    found: dict[str, set[str]] = {}
+    for uri, _, segment, row, document in rows:
+        if permits is None or permits(document):
+            name = defined(segment.names[segment.symbols.symbol[row]], uri)
+            found.setdefault(document.repository, set()).add(name)
+    return {repository: tuple(names) for repository, names in found.items()}
+
+
+def _rows_named(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
+    number = segment.names.of
+    for name in names:
+        found = number(name)
+        if found is not None:
+            yield from lookup.rows(found)
+
+
+def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
+    edges, names, uri = segment.edges, segment.names, document.uri
+    path = None if edges.path[row] == NONE else names[edges.path[row]]
+    return FoundEdge(
+        names[edges.kind[row]],
+        qualified(names[edges.stated_of[row]], uri),
+        qualified(names[edges.target[row]], uri),
+        names[edges.how[row]],
+        edges.confidence[row],
+        edges.first[row],
+        edges.last[row],
+        None,
+        path,
+        document.document_id,
+        uri if path is None else uri_of(document.repository, path),
+        document.repository,
+        document.access_scope,
+        edges.position[row],
+    )
+
+
+def _symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+    symbols, names = segment.symbols, segment.names
+    symbol = names[symbols.symbol[row]]
+    return FoundSymbol(
+        defined(symbol, document.uri),
+        names[symbols.role[row]],
+        bool(symbols.public[row]),
+        symbols.first[row],
+        symbols.last[row],
+        symbols.content_hash(row),
+        document.document_id,
+        document.uri,
+        document.repository,
+        document.access_scope,
+        document.source_type,
+        document.kinds,
+        symbol,
+        names[symbols.short[row]],
+    )
 
 
 class RelationTable:
@@ -177,184 +564,6 @@ class RelationTable:
         [(changes, rows, scopes)] = self._statements.rows(MOMENT, values)
         public = (PUBLIC,) if reads_public(principals) else ()
         return RelationMoment(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
-
-
-class RelationRows:
-    """Relations in the catalog; every call queries the database again.
-
-    Args:
-        statements: runs the SQL statements.
-        readable: the document versions that the caller may read.
-    """
-
-    def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
-        self._statements, self._readable = statements, readable
-
-    def edges(
-        self,
-        nodes: Sequence[str],
-        direction: Direction,
-        limit: int,
-        *,
-        files: Sequence[str] = (),
-        only: Collection[str] = (),
-        without: Collection[str] = (),
-        whole: bool = False,
-    ) -> FoundEdges:
-        """See Relations."""
-        named, nameless = separate_nameless(nodes)
-        rows = self._edge_rows(
-            # If the result would exceed the limit, no edges are returned, so any rows may be read.
-            statements.SOME_EDGES if whole else statements.EDGES,
-            own=list_spellings(own_spellings_of, named) if direction != "in" else [],
-            uris=[*files],
-            named=list_spellings(spellings_of, named) if direction != "out" else [],
-            inside=[*{one.uri for one in nameless}],
-            own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
-            named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
-            limit=limit + 1,
-            only=sorted(only),
-            without=sorted(without),
-        )
-        counts: Counter[int] = Counter()
-        found: dict[FoundEdge, None] = {}
-        for way, *row in rows:
-            counts[way] += 1
-            if counts[way] <= limit:
-                found[_found_edge(*row)] = None
-        cut = any(count > limit for count in counts.values())
-        return FoundEdges([] if cut and whole else [*found], cut=cut)
-
-    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """See Relations. The edges already have their evidence."""
-        return [*edges]
-
-    def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
-        """Return the evidence at the positions that the caller may still read.
-
-        Args:
-            places: a document, the chunk_set_key of its text, and a position in that text.
-        """
-        rows = self._rows(
-            statements.EVIDENCE,
-            documents=[document for document, _, _ in places],
-            texts=[text for _, text, _ in places],
-            positions=[position for _, _, position in places],
-        )
-        return {(document, text, position): said for document, text, position, said in rows}
-
-    def stated(self, kind: str, limit: int) -> list[FoundEdge]:
-        """See Relations."""
-        rows = self._rows(statements.STATED, kind=kind, limit=limit, only=[], without=[])
-        return [_found_edge(*row) for _, *row in rows]
-
-    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
-        """See Relations."""
-        if not spellings:
-            return []
-        given = {"named": [*spellings], "only": [kind], "limit": limit}
-        rows = self._edge_rows(statements.EDGES, **given)
-        return [_found_edge(*row) for _, *row in rows]
-
-    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """See Relations."""
-        wanted = frozenset(names)
-        named, nameless = separate_nameless(wanted)
-        found = (
-            self._symbols(statements.NAMED, names=list_spellings(local_names, named))
-            if named
-            else []
-        )
-        if nameless:
-            found += self.within([*{one.uri for one in nameless}])
-        places = {(one.uri, one.local_name, one.line_start): one for one in found}
-        return [places[at] for at in sorted(places) if places[at].name in wanted]
-
-    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
-        """See Relations."""
-        return self._symbols(statements.CALLED, names=[*shorts])
-
-    def names_called(
-        self, shorts: Collection[str], permits: Permits | None
-    ) -> Mapping[str, NamesCalled]:
-        """See Relations."""
-        rows = self._rows(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
-        found: dict[str, dict[str, set[str]]] = {}
-        for short, symbol, *of_document in rows:
-            placed = FoundDocument(*of_document)
-            if permits is None or permits(placed):
-                names = found.setdefault(short, {}).setdefault(repository_of(placed.source), set())
-                names.add(defined(symbol, placed.uri))
-        return dict(found)
-
-    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """See Relations."""
-        return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
-
-    def ending(self, name: str, limit: int) -> list[FoundSymbol]:
-        """See Relations."""
-        marked, part = (
-            name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
-        )
-        return self._symbols(statements.ENDING, parts=[part], marked=marked, limit=limit)
-
-    def files_called(self, name: str, limit: int) -> list[FoundDocument]:
-        """See Relations."""
-        rows = self._rows(statements.FILES_CALLED, name=name.lower(), limit=limit)
-        return [FoundDocument(*row) for row in rows]
-
-    def name_uses(
-        self, wanted: Collection[str], names: Collection[str], limit: int
-    ) -> list[FoundNameUses]:
-        """See Relations."""
-        tenant = self._readable.tenant_id
-        rows = self._rows(
-            statements.NAME_USES,
-            numbers=[number_of_name(tenant, name) for name in wanted],
-            names=[*dict.fromkeys((*wanted, *names))],
-            limit=limit,
-        )
-        return [
-            FoundNameUses(name, places, document_id, uri, repository_of(source), scope, type_)
-            for name, places, document_id, uri, source, scope, type_ in rows
-        ]
-
-    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
-        """See Relations."""
-        return self._symbols(statements.WITHIN, uris=[*uris])
-
-    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """See Relations."""
-        rows = self._rows(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
-
-    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """See Relations."""
-        rows = self._rows(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
-
-    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
-        """See Relations."""
-        rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
-        return [FoundDocument(*row) for row in rows]
-
-    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """See Relations."""
-        rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
-        return [FoundDocument(*row) for row in rows]
-
-    def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
-        """Return rows of edges at nodes; a list parameter that is not given is empty."""
-        return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
-
-    def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
-        return [_found_symbol(*row) for row in self._rows(statement, **values)]
-
-    def _rows(self, statement: Statement, **values: Any) -> list[Any]:
-        values["tenant"] = self._readable.tenant_id
-        values["generation"] = self._readable.generation
-        values["principals"] = [*self._readable.principals]
-        return self._statements.rows(statement, values)
 
 
 def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:

@@ -47,12 +47,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A relation of the picture.
-
-    Attributes:
-        path: an SVG path.
-        title: the relation in words.
-    """
+    """A relation of the picture, as an SVG path and in words."""
 
     path: str
     title: str
@@ -60,11 +55,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture.
-
-    Attributes:
-        left_out: number of nodes for which there was no room.
-    """
+    """A picture; `left_out` is the number of nodes for which there was no room."""
 
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]

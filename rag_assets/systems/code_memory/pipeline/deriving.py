@@ -9,7 +9,7 @@ even after an interrupted run they are right once this is done.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -19,12 +19,16 @@ from rag_assets.common.hashing import key_of
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import SourceMetadata, path_of
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.fact_stores import DerivedWork
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
-from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords, Fingerprint
-from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
+from rag_assets.systems.code_memory.catalog.derivations import (
+    CodeDocument,
+    DerivedRecords,
+    Fingerprint,
+)
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
 from rag_assets.systems.code_memory.derived.model import (
     INDEXES,
@@ -41,21 +45,19 @@ from rag_assets.systems.code_memory.derived.scip import (
     find_exact_references,
 )
 from rag_assets.systems.code_memory.derived.text import render_document
-from rag_assets.systems.code_memory.pipeline.derived_marks import (
+from rag_assets.systems.code_memory.pipeline.labelling import (
     SourceMark,
+    changed_labels,
     derived_configs,
     due_sources,
-    settled_sources,
-)
-from rag_assets.systems.code_memory.pipeline.labelling import (
-    changed_labels,
     files_of,
     is_index,
     is_labelled,
     language_of,
+    settled_sources,
     survey,
 )
-from rag_assets.systems.code_memory.sources.derived import DerivedConfig
+from rag_assets.systems.code_memory.sources.records import DerivedConfig
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.tenants.model import Tenant
 
@@ -67,63 +69,31 @@ _TEXTS_AT_ONCE: Final = 500
 """Number of texts that are read from the lake together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """The result of deriving documents.
-
-    Attributes:
-        changed: documents that are new, changed or deleted; the next listing finds them.
-        documents: all documents of the sources that were derived.
-        indexes: path and figures of each SCIP index.
-    """
-
-    changed: int = 0
-    documents: int = 0
-    indexes: tuple[str, ...] = ()
-
-    @property
-    def lines(self) -> Mapping[str, str]:
-        """Return the figures for the run's page."""
-        if not self.documents and not self.changed:
-            return {}
-        shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
-        indexes = {"SCIP indexes": "; ".join(self.indexes)} if self.indexes else {}
-        return {"derived of files": shown, **indexes}
-
-
-@dataclass(frozen=True, slots=True)
-class _DerivedSources:
-    """Documents and labels that were derived from sources.
-
-    Attributes:
-        records: the derived documents of each source.
-        labels: the new labels of documents whose recorded labels differ.
-    """
-
-    records: tuple[DerivedRecords, ...] = ()
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-def derive_documents(ctx: TenantContext) -> Derived:
+def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive documents again for sources with changed files."""
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
-        return Derived()
+        return DerivedWork()
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
-    found = _derive_from_sources(ctx, serving.number, due)
+    records, labels = _derive_from_sources(ctx, serving.number, due)
     code = code_catalog(ctx.catalog)
-    if found.labels:
+    if labels:
         ctx.guard()
-        code.kinds.record(ctx.ref, found.labels)
-    for one in found.records:
+        code.kinds.record(ctx.ref, labels)
+    for one in records:
         ctx.guard()
         changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
-        indexes += [said.told for said in one.unresolved if said.about == INDEXES]
-    return Derived(changed, documents, tuple(indexes))
+        indexes += [statement.told for statement in one.unresolved if statement.about == INDEXES]
+    if not documents and not changed:
+        return DerivedWork()
+    lines = {
+        "derived of files": f"{counted(documents, 'document')}, {changed:,} of them to be listed"
+    }
+    return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
@@ -147,29 +117,22 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: found for source, found in done.items() if source not in damaged}
-    return list(_derive_from_sources(ctx, serving.number, intact).records)
+    return _derive_from_sources(ctx, serving.number, intact)[0]
 
 
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
-) -> _DerivedSources:
-    """Derive documents and labels from these sources.
+) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
+    """Derive documents from the files of a build, and the labels that differ from the record.
 
     Args:
-        generation: the build with the files to read.
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
-        return _DerivedSources()
+        return [], {}
     configs = derived_configs(ctx.tenant)
-    indexed = sorted(
-        (
-            d
-            for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
-            if d.source in fingerprints
-        ),
-        key=_repository,
-    )
+    every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
+    indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     marks = {source: SourceMark(found, frozenset()) for source, found in fingerprints.items()}
@@ -198,25 +161,19 @@ def _derive_from_sources(
         )
     of_sources = [
         DerivedRecords(
-            source,
-            configs[source].name,
-            mark.stored(ctx.tenant),
-            tuple(records[source]),
-            tuple(unresolved[source]),
+            *(source, configs[source].name, mark.stored(ctx.tenant)),
+            records=tuple(records[source]),
+            unresolved=tuple(unresolved[source]),
         )
         for source, mark in marks.items()
     ]
-    return _DerivedSources(tuple(of_sources), labels)
+    return of_sources, labels
 
 
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve.
-
-    Args:
-        files: the facts of the documents, by document.
-    """
+    """Return the references that the SCIP indexes among the documents of a repository resolve."""
     indexes = [one for one in documents if is_index(one)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -250,13 +207,7 @@ def _read_parsed_texts(
 
 
 def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Return why a tenant needs a run although no document is pending; None if it needs none.
-
-    Args:
-        catalog: contains the recorded fingerprints.
-        tenant: the tenant of the documents.
-        generation: the serving build.
-    """
+    """Return why a tenant needs a run although no document is pending; None if it needs none."""
     if due_sources(catalog, tenant, generation):
         return "routes and tables were derived from files that have changed since"
     return None

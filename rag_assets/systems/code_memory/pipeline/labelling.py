@@ -4,9 +4,10 @@ Labels are computed over all files of a repository before a slice's versions are
 slice cannot change them. A document with changed labels is written again, by this run or the next
 one; its vectors are not computed again.
 
-If a slice can change neither labels nor derived documents, the mark of its source is moved to the
-state after the slice, so that nothing is derived again. The mark is a fingerprint of all documents:
-if the slice is not published as expected, it differs, and all files are read.
+The mark of a source is the state of the files from which its derived documents and labels were
+computed. If a slice can change neither, the mark is moved to the state after the slice, so that
+nothing is derived again. The mark is a fingerprint of all documents: if the slice is not published
+as expected, it differs, and all files are read.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from typing import Final
 
 from rag_assets.common.batches import batched
+from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, find_parsed_documents
+from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
-from rag_assets.systems.code_memory.catalog.derivations import fingerprint_of
-from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
+from rag_assets.systems.code_memory.catalog.derivations import (
+    CodeDocument,
+    Fingerprint,
+    fingerprint_of,
+)
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.documents import (
     LABELLED,
@@ -39,10 +47,88 @@ from rag_assets.systems.code_memory.derived.documents import (
     signs_of,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
-from rag_assets.systems.code_memory.pipeline.derived_marks import SourceMark, settled_sources
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
+from rag_assets.systems.code_memory.sources.records import DerivedConfig
 from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
+from rag_assets.tenants.model import Tenant
+
+DERIVING_VERSION: Final = 6
+"""Increase this number when the same files would yield other derived documents or labels."""
+_ALL: Final = "*"
+_TEXTS: Final = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMark:
+    """The state of a source's files for which its derived documents and labels are right.
+
+    Attributes:
+        fingerprint: the fingerprint of all documents of the source.
+        languages: the languages of the files that the derivation read; None for all files.
+        reads_texts: whether the derivation also read texts, so that files with the same facts may
+            lead to other documents.
+    """
+
+    fingerprint: Fingerprint
+    languages: frozenset[str] | None
+    reads_texts: bool = False
+
+    def also_read(self, languages: frozenset[str] | None) -> SourceMark:
+        """Return the mark after files in further languages were read; None for all languages."""
+        known = self.languages
+        both = None if known is None or languages is None else known | languages
+        return replace(self, languages=both)
+
+    def stored(self, tenant: Tenant) -> str:
+        """Return the mark in the form in which the catalog stores it: a key, and the languages."""
+        names = [_ALL] if self.languages is None else sorted(self.languages)
+        names = [_TEXTS] if self.reads_texts else names
+        return f"{_key(tenant, self.fingerprint)}:{','.join(names)}"
+
+
+def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
+    """Return a tenant's sources of derived documents, by the source they are derived from."""
+    return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
+
+
+def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
+    """Return the present fingerprint of each source with outdated derived documents."""
+    compared = _compare_marks(catalog, tenant, generation)
+    return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
+
+
+def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
+    """Return the sources whose derived documents are up to date, with their mark."""
+    compared = _compare_marks(catalog, tenant, generation)
+    return {source: mark for source, _, mark in compared if mark is not None}
+
+
+def _compare_marks(
+    catalog: Catalog, tenant: Tenant, generation: int
+) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
+    """Yield each source with its current fingerprint, and its mark if that is up to date."""
+    configs = derived_configs(tenant)
+    if not configs:
+        return
+    derivations = code_catalog(catalog).derivations
+    recorded = derivations.recorded(tenant.id)
+    for source, fingerprint in derivations.fingerprints(tenant.id, generation, configs).items():
+        key, _, names = recorded.get(source, "").partition(":")
+        is_whole = names in {_ALL, _TEXTS}
+        languages = None if is_whole else frozenset(filter(None, names.split(",")))
+        is_settled = key == _key(tenant, fingerprint)
+        mark = SourceMark(fingerprint, languages, names == _TEXTS)
+        yield source, fingerprint, mark if is_settled else None
+
+
+def _key(tenant: Tenant, fingerprint: Fingerprint) -> str:
+    # Only if the tenant has own frameworks: the keys of other tenants must not change.
+    own = [tenant.own_frameworks] if tenant.own_frameworks else []
+    # As texts: JSON's numbers are not exact beyond 64 bits.
+    sums = [str(one) for one in fingerprint]
+    return key_of("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
+
 
 _BATCH = 2_000
 _STYLES: Mapping[str, NameStyle] = {
@@ -60,11 +146,7 @@ file."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
-    """Record the kinds of documents' definitions; return the number of documents that changed.
-
-    Args:
-        ctx: the TenantContext of the build that the slice is for.
-    """
+    """Record the kinds of definitions in a slice; return the number of documents that changed."""
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
     code = code_catalog(ctx.catalog)
@@ -108,7 +190,7 @@ def changed_labels(
 
     Args:
         documents: the documents of one repository.
-        files: the facts of files, by document; at least of those for which is_labelled holds.
+        files: the facts of files, by document; at least of those that are labelled.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in kinds_of(list(files.values())).items():
@@ -176,8 +258,10 @@ class _Step:
                 before = fingerprint_of(old for old, _ in pairs if old is not None)
                 after = fingerprint_of(new for _, new in pairs)
                 first, second = (
-                    known - gone + added
-                    for known, gone, added in zip(mark.fingerprint, before, after, strict=True)
+                    known - subtracted + added
+                    for known, subtracted, added in zip(
+                        mark.fingerprint, before, after, strict=True
+                    )
                 )
                 moved[source] = replace(mark, fingerprint=(first, second)).stored(self._ctx.tenant)
         if moved:
@@ -232,11 +316,7 @@ class Survey:
 
 
 def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
-    """Read the signs of documents, and the facts that decide their labels.
-
-    Args:
-        documents: the documents of one repository; at least those for which is_labelled holds.
-    """
+    """Read the signs of one repository's documents, and the facts that decide their labels."""
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
@@ -269,14 +349,10 @@ def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
-        (document := item.document).document_id: CodeDocument(
-            document.document_id,
-            document.source,
-            document.uri,
-            document.media_type,
-            document.access_scope,
-            item.chunk_set_key,
-            known.get(document.document_id, {}),
+        (one := item.document).document_id: CodeDocument(
+            *(one.document_id, one.source, one.uri, one.media_type, one.access_scope),
+            chunk_set_key=item.chunk_set_key,
+            kinds=known.get(one.document_id, {}),
         )
         for item in parsed
     }

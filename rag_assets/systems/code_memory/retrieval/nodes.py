@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -92,7 +92,6 @@ class Relation:
     """An edge under its user-facing name, with its evidence.
 
     Attributes:
-        kind: the kind of the relation.
         source, target: names of nodes in one repository.
         how: see relations.relations.How; for a use by name, "name" or "possible".
         confidence: 0 to 1.
@@ -121,16 +120,10 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
     kind = kind_of(edge, known)
     if kind is None:
         return None
+    ends = stated_of(edge), edge.target
+    lines = edge.line_start, edge.line_end
     return Relation(
-        kind,
-        stated_of(edge),
-        edge.target,
-        edge.how,
-        edge.confidence,
-        edge.uri,
-        edge.line_start,
-        edge.line_end,
-        edge.evidence or "",
+        kind, *ends, edge.how, edge.confidence, edge.uri, *lines, evidence=edge.evidence or ""
     )
 
 
@@ -197,6 +190,16 @@ def file_node(name: str, repository: str) -> Node:
     uri = name.removeprefix(FILE)
     kind = type_of_place(path_of(uri))
     return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
+
+
+def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
+    """Return the files that define nodes, each with the first of the nodes that it defines."""
+    first: dict[NodeKey, NodeKey] = {}
+    for key in keys:
+        node = nodes.get(key)
+        if node is not None and node.uri is not None:
+            first.setdefault((key[0], FILE + node.uri), key)
+    return first
 
 
 def class_of_constructor(name: str) -> str:

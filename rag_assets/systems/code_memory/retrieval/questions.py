@@ -1,20 +1,207 @@
-"""Questions about source code: what they ask for, and answers about names that do not exist."""
+"""Questions about source code: what they ask for, and answers about names that do not exist.
+
+A name in the form of a symbol is known if a definition or a file has this name. It is also known if
+every part of it occurs in the text of a readable document. Ordinary words are never reported. If no
+passage is near enough to a question, the answer asks back and lists the nearest names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import partial
+from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.search.model import SearchAnswer
-from rag_assets.search.progress import SearchProgress
+from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
+from rag_assets.search.progress import Ranking, SearchProgress
+from rag_assets.search.recall import Verify, with_scopes
 from rag_assets.search.services import SearchServices
-from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
-from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
-from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
-from rag_assets.systems.code_memory.retrieval.steps.views import Views
-from rag_assets.systems.code_memory.retrieval.unknown_names import report_unknown_names
+from rag_assets.storage.index.model import EntryFilter, RankingRequest
+from rag_assets.storage.index.query_words import words_of
+from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.retrieval.asked import asked_kinds, asked_names
+from rag_assets.systems.code_memory.retrieval.steps.walk import Views
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
+
+_WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
+_MOST_WORDS: Final = 12
+_BEGINNINGS: Final = (12, 8, 6)
+_BEGINNING, _FEW, _FEWEST = 6, 4, 3
+_LONGEST_NAME: Final = 100
+_PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
+"""Characters that are removed before names are compared; digits are among them, as nobody misspells
+numbers."""
+_LOOKED_AT: Final = 500
+_SHOWN: Final = 5
+_UNKNOWN: Final = (
+    "Nothing in this project that I may read is near this question. Which file, class, route or"
+    " table is it about?"
+)
+
+
+def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
+    """Return a question to the user that lists definitions with names similar to a question's.
+
+    Args:
+        first: names with this prefix are listed first.
+    """
+    names = nearest_names(view, query, first=first)
+    if not names:
+        return Clarification(_UNKNOWN)
+    listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+    question = f"Nothing in this project is near this question. Is it about {listed}?"
+    return Clarification(question, tuple(names))
+
+
+def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
+    """Return the names of definitions most similar to a question or a name, the nearest first."""
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
+    whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
+    is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
+    like: list[FoundSymbol] = []
+    for tried in _list_search_attempts(words, whole if is_name else ""):
+        like = [one for stems in tried for one in view.like(stems, _LOOKED_AT)]
+        if any(one.name.startswith(first) for one in like):
+            break
+    if any(one.name.startswith(first) for one in like):
+        like = [one for one in like if one.name.startswith(first)]
+    found = {_shorten_name(one): _shorten_name(one).lower() for one in like}
+    asked = [whole] if is_name else words
+    return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
+
+
+def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
+    """Yield parts of names to search for, one attempt after another until one has results.
+
+    Args:
+        words: the words of the question.
+        name: the whole question, if it is a single name.
+    """
+    if name:
+        # A misspelt name usually starts like the intended one, at least for a few letters.
+        yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
+    for length in (_BEGINNING, _FEW, _FEWEST):
+        if words:
+            yield [[word.removesuffix("s")[:length] for word in words]]
+    if len(name) >= _FEWEST:
+        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
+
+
+def _shorten_name(one: FoundSymbol) -> str:
+    """Return a name in its usual short form."""
+    for prefix in ("route:", "table:"):
+        if one.name.startswith(prefix):
+            return one.name.removeprefix(prefix)
+    return one.name.rpartition("\\")[2]
+
+
+def _rate_similarity(name: str, words: list[str]) -> float:
+    """Return the similarity of a name to the words: that of its most similar word."""
+    bare = _PLAIN.sub("", name)
+    return max(SequenceMatcher(None, word, bare).ratio() for word in words)
+
+
+_SYMBOL: Final = re.compile(
+    r"\w+(?:::|->|@|#|\\)\w[\w\\:@#>-]*|[A-Z]\w*\.\w+|_*[a-z]\w*[A-Z]\w*|_*[A-Z]\w*[a-z]\w*[A-Z]\w*"
+    r"|\w+_\w+"
+)
+"""Matches names that nobody uses in prose: qualified, in camel case, or in snake case."""
+_MOST_NAMES: Final = 4
+_ENTRIES_LOOKED_AT: Final = 10
+"""Maximum entries read per part of a name; the first ones may belong to unreadable documents."""
+_GIVEN: Final = ("route_name", "controller_class", "table_name")
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedName:
+    """A name in a field of a request, as written, and as relations store it."""
+
+    field: str
+    name: str
+    lookup: str
+
+
+async def report_unknown_names(
+    services: SearchServices, progress: SearchProgress, answer: SearchAnswer
+) -> SearchAnswer:
+    """Add warnings about names in the question that no readable file contains to an answer.
+
+    A question that consists of such names gets no hits, because matches by meaning would be
+    guesses. The same applies if a given route, controller or table occurs in no text.
+    """
+    view = await run_sync(Views(services).view, progress)
+    request = progress.search.request
+    candidates = await run_sync(partial(_find_undefined_names, view, request))
+    unknown = [one for one in candidates if not await _occurs_in_texts(services, progress, one)]
+    if not unknown:
+        return answer
+    nearest = await run_sync(lambda: [nearest_names(view, one.name) for one in unknown])
+    problems = [
+        _describe_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)
+    ]
+    found = tuple(map(UnmatchedFilter, [one.field for one in unknown], problems))
+    answer = replace(answer, warnings=(*answer.warnings, *found))
+    asked = asked_names(request.query)
+    in_query = [one for one in unknown if one.field == "query"]
+    consists_of_unknown = asked.is_bare and len(in_query) >= len(asked.names)
+    is_named = progress.walked is not None and bool(progress.walked.leading)
+    if is_named or not (consists_of_unknown or len(in_query) < len(unknown)):
+        return answer
+    names = tuple(dict.fromkeys(name for of_one in nearest for name in of_one))
+    asking = Clarification(" ".join(problems), names)
+    return replace(answer, hits=(), omitted=0, needs_clarification=True, clarification=asking)
+
+
+def _find_undefined_names(view: View, request: SearchRequest) -> list[_AskedName]:
+    """Return the names of a request that no definition and no file has."""
+    asked: list[_AskedName] = []
+    for field in _GIVEN:
+        name = getattr(request, field)
+        if name:
+            plain = name.removeprefix(TABLE)
+            asked.append(_AskedName(field, plain, TABLE + plain if field == _GIVEN[2] else name))
+    names = asked_names(request.query).names
+    asked += [_AskedName("query", one, one) for one in names if _SYMBOL.fullmatch(one)]
+    return [one for one in asked[:_MOST_NAMES] if not _is_defined(view, one)]
+
+
+def _is_defined(view: View, asked: _AskedName) -> bool:
+    if view.named(asked.lookup) or view.spelled(asked.name) or view.files_called(asked.name):
+        return True
+    return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
+
+
+async def _occurs_in_texts(
+    services: SearchServices, progress: SearchProgress, asked: _AskedName
+) -> bool:
+    """Return whether every part of a name occurs in documents that the caller may read."""
+    parts = [part for part in name_parts(asked.name, folded=False) if part]
+    if not parts:
+        return False
+    if progress.scopes is None:
+        progress = await with_scopes(progress, services)
+    readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
+    rankings = await services.searcher.rankings(
+        progress.serving.index_name,
+        progress.owner,
+        [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
+    )
+    wanted = [Ranking("words", found) for found in rankings]
+    confirmed = await Verify(services).confirmed(progress, wanted)
+    return all(
+        any(one.matched >= len(words_of(part).terms) for one in ranking.candidates)
+        for part, ranking in zip(parts, confirmed.rankings, strict=True)
+    )
+
+
+def _describe_problem(name: str, nearest: Sequence[str]) -> str:
+    problem = f"no file that you may read has {name!r}"
+    return f"{problem}. Nearest names: {', '.join(nearest)}" if nearest else problem
 
 
 class CodeQuestions:

@@ -1,24 +1,114 @@
-"""The surroundings of a node in a repository: how relevance flows from it along its relations.
+"""How relevance flows from a node in a repository along its relations: shares and surroundings.
 
-Walks start at the topics of questions and lead to the same few nodes: models, base classes, tables.
-The ways from a node depend only on the caller's view. They are therefore computed once for each
-state of the relations.
+More relevance flows along relations that people follow (a route to its controller, a model to its
+table) than along others. Walks start at the topics of questions and lead to the same few nodes:
+models, base classes, tables. The ways from a node depend only on the caller's view. They are
+therefore computed once for each state of the relations.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, kind_of, stated_of
-from rag_assets.systems.code_memory.retrieval.shares import WEAK, share_of
+from rag_assets.systems.code_memory.retrieval.nodes import (
+    Node,
+    NodeKey,
+    files_of,
+    kind_of,
+    stated_of,
+)
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
+
+_WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "routes_to": (1.0, 0.8),
+        MEMBER: (0.6, 0.35),
+        "validates_with": (0.9, 0.6),
+        "responds_with": (0.8, 0.5),
+        "uses_model": (0.8, 0.5),
+        "maps_to": (1.0, 0.8),
+        "queries_table": (0.9, 0.6),
+        "creates": (0.7, 0.95),
+        "alters": (0.7, 0.9),
+        "renames": (0.7, 0.9),
+        "drops": (0.7, 0.9),
+        "references": (0.3, 0.3),
+        "relates_to": (0.6, 0.4),
+        "dispatches": (0.9, 0.7),
+        "fires": (0.9, 0.7),
+        "listens_to": (0.7, 0.95),
+        "observes": (0.6, 0.8),
+        "authorizes": (0.8, 0.8),
+        "guarded_by": (0.6, 0.3),
+        "binds": (0.8, 0.5),
+        "calls": (0.8, 0.5),
+        "serves": (0.8, 0.8),
+        "configured_by": (0.7, 0.5),
+        "defines_setting": (0.5, 0.9),
+        "tests": (0.5, 0.7),
+        "documents": (0.5, 0.7),
+        "decides": (0.5, 0.8),
+        "bug_in": (0.5, 0.9),
+        "changed_by": (0.9, 0.5),
+        "extends": (0.6, 0.3),
+        "implements": (0.6, 0.7),
+        "uses_trait": (0.5, 0.2),
+    }
+)
+"""Shares that flow from the source of a relation to its target, and in the opposite direction."""
+
+OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
+"""Kinds of relations stated by documents that do not define anything themselves."""
+
+WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
+"""Kinds of relations that say little, and that most nodes have."""
+
+_OTHER: Final = (0.4, 0.3)
+
+_UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "makes": (0.7, 0.5),
+        "takes": (0.7, 0.4),
+        "touches": (0.3, 0.2),
+        "returns": (0.4, 0.3),
+    }
+)
+"""Shares along relations that are never shown: a service passed to a method."""
+
+
+_ONLY_MEMBER: Final = 0.7
+"""Share that flows from a class to its only method, since that method is what the class does."""
+
+
+def share_of(kind: str, way: int, crowd: float) -> float:
+    """Return the share of a node's relevance that flows along one of its relations.
+
+    Args:
+        kind: the kind of the relation.
+        way: 0 from its source to its target, 1 in the opposite direction.
+        crowd: number of the node's relations of this kind and direction, which divide the share; an
+            uncertain relation counts as less than one.
+    """
+    if kind == MEMBER and way == 1 and crowd <= 1:
+        return _ONLY_MEMBER
+    shares = _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
+    return shares[way] * _part_of(crowd)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _part_of(crowd: float) -> float:
+    """Return the part of a share that one relation gets if this many relations divide it."""
+    return 1 / (1 + math.log2(max(1.0, crowd)))
+
 
 _CROWD: Final = 30
 """Number of relations above which a definition counts as related to everything."""
@@ -43,7 +133,7 @@ class Way:
         key, node: the other node.
         kind: the kind of the edge.
         is_named: whether the relation has a user-facing name.
-        document_id: id of the document that states it.
+        document_id: the document that states it.
     """
 
     share: float
@@ -101,12 +191,11 @@ class Surroundings:
         Args:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
-            nodes: these nodes.
         """
         files = {key: file for file, key in files_of(keys, nodes).items()}
         asked = [_Asked(key, files.get(key)) for key in keys]
-        held = self._around
-        known = {one: held[one] for one in asked if one in held}
+        cached = self._around
+        known = {one: cached[one] for one in asked if one in cached}
         missing = [one for one in asked if one not in known]
         if missing:
             fresh = _read_surroundings(view, missing, nodes)
@@ -139,16 +228,6 @@ class SurroundingsCache:
             while len(self._kept) > _MOST_STATES:
                 self._kept.popitem(last=False)
             return found
-
-
-def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
-    """Return the files that define nodes, each with the first of the nodes that it defines."""
-    first: dict[NodeKey, NodeKey] = {}
-    for key in keys:
-        node = nodes.get(key)
-        if node is not None and node.uri is not None:
-            first.setdefault((key[0], FILE + node.uri), key)
-    return first
 
 
 _Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
@@ -195,7 +274,7 @@ def _build_around(
     relations = [_relation_of(edge, known) for edge, *_ in followed]
     crowds = _count_crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
-        crowd = crowds[_is_inferred(edge), (kind, is_named), way]
+        crowd = crowds[edge.how == "inferred", (kind, is_named), way]
         share = share_of(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
@@ -215,13 +294,9 @@ def _count_crowds(
     crowds: defaultdict[_Among, float] = defaultdict(float)
     for relation, (edge, way, _) in zip(relations, edges, strict=True):
         crowds[True, relation, way] += edge.confidence
-        if not _is_inferred(edge):
+        if edge.how != "inferred":
             crowds[False, relation, way] += edge.confidence
     return crowds
-
-
-def _is_inferred(edge: FoundEdge) -> bool:
-    return edge.how == "inferred"
 
 
 def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:

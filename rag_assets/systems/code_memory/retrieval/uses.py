@@ -65,11 +65,9 @@ class Use:
     """A place that uses, or may use, a definition.
 
     Attributes:
-        target: the definition.
+        target: the name of the definition.
         name: the name as written there.
-        kind: how it is used.
         receiver: the last name in front of it; "" without a receiver.
-        uri, line: URI and line of the use.
         repository: the repository of its file.
         within: the innermost definition around it; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
@@ -169,21 +167,20 @@ class _File:
 def uses_of_nodes(
     view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
 ) -> UsesFound:
-    """Return the uses of definitions by name.
+    """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        nodes: definitions; other nodes are ignored.
-        stated: uris, lines and names of known uses, which are left out.
+        stated: known uses, which are left out.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
     wanted = dict.fromkeys(one.name for one in targets)
     if not wanted:
         return UsesFound()
-    beside = dict.fromkeys(
+    other_names = dict.fromkeys(
         name for one in targets for name in (one.owner, one.stem) if name and name not in wanted
     )
-    names = view.name_uses([*wanted], [*beside], MOST_ROWS)
+    names = view.name_uses([*wanted], [*other_names], MOST_ROWS)
     files = _files(names.rows)
     omitted = len(found) - len(targets) + int(names.is_cut)
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
@@ -262,7 +259,9 @@ class _Resolving:
         is_foreign = is_program and family_of(language) != target.family
         if is_foreign and place.kind not in _MENTIONS:
             return None
-        if row.uri == target.node.uri and self._is_own(target, place.line):
+        if row.uri == target.node.uri and (
+            (target.node.line_start or 0) <= place.line <= (target.node.line_end or 0)
+        ):
             return None
         at = row.uri, place.line, target.name
         exact = self._exact.get(at, set())
@@ -277,11 +276,6 @@ class _Resolving:
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
             *(row.source, within, why, len(candidates | {target.node.name})),
         )
-
-    def _is_own(self, target: _Target, line: int) -> bool:
-        node = target.node
-        first, last = node.line_start or 0, node.line_end or 0
-        return first <= line <= last
 
     def _explain_certainty(
         self,
@@ -299,19 +293,19 @@ class _Resolving:
         if place.receiver and place.receiver == target.owner:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
-            inside = within is not None and _is_held(within.name, target.holder)
+            inside = within is not None and _is_within(within.name, target.holder)
             if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
             near = self._explain_bare_name(target, file, candidates)
             if near:
                 return near
-        is_told = place.receiver == "" or _WORDS.search(target.name) is not None
-        return "only definition" if is_only and is_told else ""
+        is_distinctive = place.receiver == "" or _WORDS.search(target.name) is not None
+        return "only definition" if is_only and is_distinctive else ""
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
-        return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
+        return any(one != target.node.name and _is_within(one, target.holder) for one in candidates)
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
@@ -334,8 +328,8 @@ class _Resolving:
         language = tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
             folder = posixpath.dirname(file.row.uri)
-            beside = [uri for uri in places if posixpath.dirname(uri) == folder]
-            if beside == [target.node.uri] and len(places[beside[0]]) == 1:
+            in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
+            if in_folder == [target.node.uri] and len(places[in_folder[0]]) == 1:
                 return "same package"
         return ""
 
@@ -397,16 +391,13 @@ class _Resolving:
 
 
 def find_places_of_name(view: View, name: str) -> UsesFound:
-    """Return the places of a name, defined or not: what `grep -w` would find.
-
-    Args:
-        name: one word.
-    """
+    """Return the places of a single word, defined or not: what `grep -w` would find."""
     names = view.name_uses([name], [], MOST_ROWS)
     files = _files(names.rows)
     uses = tuple(
         Use(
-            name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0
+            *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
+            *(None, "", 0),
         )
         for file in files
         for one in file.names[name].uses
@@ -438,7 +429,7 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
-def _is_held(name: str, holder: str) -> bool:
+def _is_within(name: str, holder: str) -> bool:
     """Return whether a name is the holder itself or one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}

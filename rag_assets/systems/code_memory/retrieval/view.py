@@ -1,12 +1,15 @@
-"""The definitions, edges and files of a tenant, limited to what a caller may read."""
+"""The definitions, edges and files of a tenant, limited to what a caller may read.
+
+Names that modules re-export are followed to their definitions, and back to the importing files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.search.access import AccessPolicy, FlatScopes
@@ -18,28 +21,143 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdges,
     FoundNameUses,
     FoundSymbol,
+    NamesCalled,
     Permits,
 )
-from rag_assets.systems.code_memory.catalog.relations import Relations
-from rag_assets.systems.code_memory.retrieval.handed_on import HandedOn, Sought
+from rag_assets.systems.code_memory.catalog.relations import RelationRows
+from rag_assets.systems.code_memory.relations.reexports import (
+    Handed,
+    group_members_by_reexport,
+    list_import_names,
+    list_possible_reexports,
+    resolve_reexport,
+)
 from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
     NodeKey,
     Relation,
     file_node,
+    files_of,
     node_of,
     other_node,
 )
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.symbols.names import FILE, keys_of, name_parts, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
+    ALL,
     CALLED,
+    HANDED,
     depends_on_place,
     ends,
     find_candidates,
     find_definition,
 )
+
+_DEEPEST: Final = 6
+"""Maximum number of modules in a chain of re-exports."""
+
+_MOST: Final = 500
+"""Maximum number of names to look up at once."""
+
+
+class Sought(NamedTuple):
+    """A name in a file that no definition has directly.
+
+    Attributes:
+        source: the repository.
+        name: the name, qualified by the file's imports as far as the path of the file shows.
+    """
+
+    source: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reexports:
+    """Follows names through the modules that re-export them.
+
+    Attributes:
+        edges: returns the readable edges that start or end at names.
+        called: returns names of definitions by their short names.
+    """
+
+    edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
+    called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
+
+    def find_definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
+        """Return the definition for each name that leads to exactly one definition.
+
+        Args:
+            names: the names; those that start with CALLED are ignored, since no module exports
+                them.
+        """
+        left = {one: {(one.name, one.path)} for one in names if not one.name.startswith(CALLED)}
+        seen = {one: set(ways) for one, ways in left.items()}
+        found: dict[Sought, str] = {}
+        for _ in range(_DEEPEST):
+            left = dict([*left.items()][:_MOST])
+            handed = self._read_reexports(name for ways in left.values() for name, _ in ways)
+            nexts = {
+                one: {
+                    to for way in ways for to in resolve_reexport(*way, handed.get(one.source, {}))
+                }
+                for one, ways in left.items()
+            }
+            shorts = {short_name(name) for ways in nexts.values() for name, _ in ways}
+            called = self.called(shorts) if shorts else {}
+            left = {}
+            for one, ways in nexts.items():
+                defined = {_find_only_definition(one, *way, called) for way in ways} - {None}
+                if len(defined) == 1:
+                    found[one] = str(*defined)
+                elif not defined and (fresh := ways - seen[one]):
+                    left[one] = fresh
+                    seen[one] |= fresh
+            if not left:
+                break
+        return found
+
+    def list_other_names(self, names: Iterable[str]) -> list[str]:
+        """Return the other names under which files may import definitions with these names."""
+        known = dict.fromkeys(name for name in names if depends_on_place(name))
+        frontier, first = [*known], len(known)
+        for _ in range(_DEEPEST):
+            members = group_members_by_reexport(frontier)
+            if not members:
+                break
+            frontier = []
+            for edge in self.edges([HANDED + name for name in members], "in"):
+                target = edge.target.removeprefix(HANDED)
+                own = find_definition(target, path_of(edge.uri), members)
+                alias = edge.stated_of.removeprefix(HANDED)
+                fresh = list_import_names(alias, own, members[own]) if own is not None else ()
+                frontier += [name for name in fresh if name not in known]
+                known |= dict.fromkeys(frontier)
+            frontier = frontier[:_MOST]
+        return [*known][first:]
+
+    def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
+        """Return the re-exports that these names may refer to, by repository."""
+        asked = dict.fromkeys(
+            HANDED + one for name in names for one in list_possible_reexports(name)
+        )
+        found: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        for edge in self.edges([*asked], "out") if asked else ():
+            alias = edge.stated_of.removeprefix(HANDED)
+            to = edge.target.removeprefix(HANDED), path_of(edge.uri)
+            found.setdefault(edge.source, {}).setdefault(alias, []).append(to)
+        return dict(found)
+
+
+def _find_only_definition(
+    lookup: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
+) -> str | None:
+    if name.endswith(ALL):
+        return None
+    return find_definition(name, path, called.get(short_name(name), {}).get(lookup.source, ()))
+
 
 MOST_EDGES = 2_000
 """Maximum number of edges read in one step."""
@@ -65,7 +183,7 @@ class NamesRead(NamedTuple):
 class View:
     """A caller's readable view of a tenant's relations."""
 
-    relations: Relations
+    relations: RelationRows
     policy: AccessPolicy
     caller: Caller
 
@@ -113,7 +231,7 @@ class View:
         return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
-        """Return the places of names in documents; see Relations.name_uses."""
+        """Return the places of names in documents; see RelationRows.name_uses."""
         rows = self.relations.name_uses(wanted, names, limit) if wanted else []
         return NamesRead(self._filter_permitted(rows), is_cut=len(rows) >= limit)
 
@@ -172,14 +290,14 @@ class View:
         """Return the edges that start or end at nodes.
 
         Args:
-            nodes, direction, only, without: see Relations.edges.
+            nodes, direction, only, without: see RelationRows.edges.
             files: files whose edges outside of definitions are also returned, unless the direction
                 is "in".
             most: maximum edges per direction; if there are more, none are returned. By default the
                 first MOST_EDGES are returned.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
-        others = self._handed_on.names(nodes) if direction != "out" else []
+        others = self._reexports.list_other_names(nodes) if direction != "out" else []
         found = self.relations.edges(
             [*nodes, *others],
             direction,
@@ -205,21 +323,23 @@ class View:
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
-        met: dict[Sought, str | None] = {}
+        resolved: dict[Sought, str | None] = {}
         for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
-                    sought = Sought(edge.source, name, path_of(edge.uri))
-                    if sought not in met:
+                    lookup = Sought(edge.source, name, path_of(edge.uri))
+                    if lookup not in resolved:
                         found = like[edge.source, name]
-                        met[sought] = find_definition(name, sought.path, found) if found else None
-        lost = [sought for sought, definition in met.items() if definition is None]
-        met |= self._handed_on.definitions(lost) if lost else {}
+                        resolved[lookup] = (
+                            find_definition(name, lookup.path, found) if found else None
+                        )
+        lost = [lookup for lookup, definition in resolved.items() if definition is None]
+        resolved |= self._reexports.find_definitions(lost) if lost else {}
 
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
-            return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
+            return resolved.get(Sought(edge.source, name, path_of(edge.uri))) or name
 
         return [
             edge._replace(
@@ -238,8 +358,8 @@ class View:
         )
 
     @property
-    def _handed_on(self) -> HandedOn:
-        return HandedOn(
+    def _reexports(self) -> Reexports:
+        return Reexports(
             lambda names, way: self._filter_permitted(
                 self.relations.edges(names, way, MOST_EDGES).edges
             ),
@@ -262,14 +382,9 @@ class View:
 
         Args:
             keys: the keys of the nodes, the most relevant first.
-            nodes: known nodes, by key.
-            direction, only, without: see edges.
+            nodes: known nodes.
         """
-        first: dict[NodeKey, str] = {}
-        for key in keys:
-            node = nodes.get(key)
-            if node is not None and node.uri is not None:
-                first.setdefault((key[0], FILE + node.uri), key[1])
+        first = {file: name for file, (_, name) in files_of(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
         found = self.edges([*names], direction, files=files, only=only, without=without)
@@ -286,22 +401,18 @@ class View:
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         names = sorted({end[1] for end in ends if end[1] and end not in known})
-        met = {end: known[end] for end in ends if end in known}
-        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        nodes = {end: known[end] for end in ends if end in known}
+        nodes |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
-                met[edge.source, name] = file_node(name, edge.source)
-        for file in self.files([name for source, name in ends if (source, name) not in met]):
-            met[file.repository, file.name] = file
-        return {end: other_node(end[1], end[0]) for end in others} | met
+                nodes[edge.source, name] = file_node(name, edge.source)
+        for file in self.files([name for source, name in ends if (source, name) not in nodes]):
+            nodes[file.repository, file.name] = file
+        return {end: other_node(end[1], end[0]) for end in others} | nodes
 
     def files(self, names: Sequence[str]) -> list[Node]:
-        """Return nodes for those files that exist.
-
-        Args:
-            names: `file:` and a document's URI.
-        """
+        """Return nodes for those files that exist; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._filter_permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]

@@ -1,23 +1,26 @@
 """The walk: follows relations from a name in a repository, edge by edge, with their evidence.
 
-Only current versions and evidence that the caller may read are shown, counted or followed.
+Only current versions and evidence that the caller may read are shown, counted or followed. A walk
+also describes relations that it may lack because they are only known when the code runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.model import uri_of
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
-from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
-from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment
+from rag_assets.systems.code_memory.catalog.graph import GraphKey
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations
+from rag_assets.systems.code_memory.derived.model import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
@@ -29,15 +32,138 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     relation_of,
     stated_of,
 )
-from rag_assets.systems.code_memory.retrieval.unresolved import (
-    Question,
-    describe_unfollowed_calls,
-    describe_unresolved,
-    may_lack_relations,
-)
 from rag_assets.systems.code_memory.retrieval.uses import collect_stated_uses, uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationsChanged, View
-from rag_assets.systems.code_memory.symbols.names import MEMBER
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, FILE, MEMBER, MIDDLEWARE, TABLE
+
+_KINDS_ADDED: Final = {
+    ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
+    TABLES: frozenset({"creates", "alters", "renames", "drops", "references", "maps_to"}),
+}
+"""Kinds of relations that an unresolved statement about routes, or about tables, may add."""
+
+_TYPES: Final = {
+    ROUTES: frozenset(
+        {"route", "controller", "controller_method", "middleware", "policy", "api_endpoint"}
+    ),
+    TABLES: frozenset({"table", "model", "migration"}),
+}
+"""Types of nodes that such a statement may name, or may belong to."""
+
+_STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
+"""Types of nodes that such a statement may belong to."""
+
+_MOST_TOLD: Final = 3
+_LONGEST_REASON: Final = 120
+_FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about the relations of a name; without kinds, about relations of all kinds."""
+
+    name: str
+    kinds: Collection[str]
+    direction: Direction
+
+
+def describe_unresolved(
+    question: Question,
+    nodes: Sequence[Node],
+    unresolved: Mapping[str, Sequence[Unresolved]],
+    view: View,
+) -> str | None:
+    """Describe unresolved statements whose relations an answer may lack; None without any.
+
+    Only statements that the caller may read count. A computed route counts if the answer includes
+    routes or their targets, or if no node has the name; the same applies to computed tables. A
+    statement about one route or table counts if the answer includes that node.
+
+    Args:
+        nodes: the nodes that the answer visited.
+        unresolved: unresolved statements, by source.
+    """
+    found = [
+        (uri_of(source, one.path), one)
+        for source, statements in unresolved.items()
+        for one in statements
+        if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
+    ]
+    readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
+    counts = [(uri, one) for uri, one in found if uri in readable]
+    if not counts:
+        return None
+    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in counts]
+    return f"{counted(len(counts), 'statement')} of routes or tables computed: {_join_first(lines)}"
+
+
+def describe_unfollowed_calls(
+    question: Question, calls: Collection[FoundEdge], view: View
+) -> str | None:
+    """Describe calls on the repository's own facades that lead to no definition, or return None.
+
+    The repository itself decides which class such a facade stands for.
+    """
+    if question.kinds and "calls" not in question.kinds:
+        return None
+    owners = sorted({_class_of(one) for one in calls} - {""})
+    if not owners:
+        return None
+    extends = view.edges(owners, "out", only=("extends",)).edges
+    facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
+    unfollowed = [one for one in calls if (one.source, _class_of(one)) in facades]
+    if not unfollowed:
+        return None
+    places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
+    lines = [f"{uri}:{line} {name}" for uri, line, name in places]
+    return f"{counted(len(places), 'call')} on facades not followed: {_join_first(lines)}"
+
+
+def _class_of(call: FoundEdge) -> str:
+    return call.target.rpartition("::")[0]
+
+
+def may_lack_relations(question: Question, nodes: Sequence[Node]) -> bool:
+    """Return whether an answer may lack computed relations; if not, do not read the statements."""
+    return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
+
+
+def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    if about in _KINDS_ADDED:
+        return _may_add_relations(about, question, own, nodes)
+    if about:
+        of = TABLES if about.startswith(TABLE) else ROUTES
+        return _is_requested(of, question) and any(one.name == about for one in own)
+    return any(_may_add_relations(one, question, own, nodes) for one in _KINDS_ADDED)
+
+
+def _may_add_relations(
+    about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]
+) -> bool:
+    if not _is_requested(about, question):
+        return False
+    if not nodes:
+        return about == _about_of(question.name)
+    types = (_STATING if question.direction == "out" else _TYPES)[about]
+    return any(one.source_type in types for one in own)
+
+
+def _is_requested(about: str, question: Question) -> bool:
+    return not question.kinds or not _KINDS_ADDED[about].isdisjoint(question.kinds)
+
+
+def _about_of(name: str) -> str:
+    """Return ROUTES or TABLES if an unknown name may be a route's or a table's."""
+    prefix = next((one for one in PREFIXES if name.startswith(one)), "")
+    if prefix == TABLE:
+        return TABLES
+    return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
+
+
+def _join_first(lines: Sequence[str]) -> str:
+    more = len(lines) - _MOST_TOLD
+    return "; ".join(lines[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
+
 
 MOST_STEPS = 8
 USUAL_STEPS = 5
@@ -70,12 +196,7 @@ class Walk:
 
 
 class Walker:
-    """Walks over the relations of tenants' repositories.
-
-    Args:
-        catalog: contains the symbols and edges, and who may read them.
-        policy: decides what callers may read.
-    """
+    """Walks over the relations of tenants' repositories."""
 
     def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
         self._catalog = catalog
@@ -87,13 +208,11 @@ class Walker:
         """Return the definitions with a name, qualified or as people write it, or in a document.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             name: `InvoiceController`, `InvoiceController@store`, or a qualified name.
             path: a document's URI.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
         view = self.serving_view(tenant_id, caller)
         if view is None:
@@ -114,15 +233,13 @@ class Walker:
         """Return the nodes and relations around a name, up to a number of steps away.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             name: a name as for symbols(); a table as `table:NAME`, and so on.
             kinds: the kinds of the relations to follow; empty for all.
             direction: relations that start at the name (out), that lead to it (in), or both.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
 
         def walk(view: View) -> Walk:
@@ -142,12 +259,10 @@ class Walker:
         replaced in between, `read` is called once more, with a view of the catalog only.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             read: may raise RelationsChanged if the view is of a graph in memory.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
+            UnknownTenant, RoleRefused: see serving_view.
         """
         try:
             view = self.serving_view(tenant_id, caller)
@@ -160,9 +275,6 @@ class Walker:
         """Return the walk from a name in a view; several walks of one answer may share the view.
 
         Args:
-            view: the view of the tenant's serving build; see serving_view.
-            tenant_id: owner of the repositories.
-            question: start node, kinds and direction.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
@@ -199,7 +311,6 @@ class Walker:
         """Return a caller's view of the serving build; None if no build is serving.
 
         Args:
-            tenant_id, caller: owner of the repositories, and who asks.
             from_memory: whether a graph in memory may be read instead of the catalog.
 
         Raises:
@@ -223,11 +334,7 @@ class Walker:
     def view(
         self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
     ) -> View:
-        """Return a caller's view of the relations of a tenant's build.
-
-        Args:
-            moment: the relations' state, and the scopes that the caller's principals may read.
-        """
+        """Return a caller's view of the relations of a tenant's build."""
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
         rows = relations.readable(Readable(build.ref.id, build.generation, principals))
@@ -238,8 +345,8 @@ class Walker:
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Add the uses of a walk's start nodes, found by name, to the walk."""
-    begun = [node for node in found.nodes if node.name in found.begun]
-    by_name = uses_of_nodes(view, begun, stated=collect_stated_uses(found.relations))
+    start_nodes = [node for node in found.nodes if node.name in found.begun]
+    by_name = uses_of_nodes(view, start_nodes, stated=collect_stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted

@@ -38,10 +38,9 @@ def _units_of(
     symbol: Callable[[Entry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each entry, in order; an entry within another entry has no unit.
+    """Return a unit for each entry, sorted by start; an entry within another entry has no unit.
 
     Args:
-        entries: the entries, sorted by their start.
         symbol: returns the name of an entry; by default, its last key.
     """
     found: list[Unit] = []
@@ -150,11 +149,11 @@ def _read_server_path(entries: Sequence[Entry]) -> str:
 
 def _read_operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
     method, path = entry.path[2].upper(), base + entry.path[1]
-    told = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
+    own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
     values = {
         "method": method,
         "path": path,
-        "operation_id": told.get("operationId") or "",
+        "operation_id": own_values.get("operationId") or "",
         "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
         "parameters": [
             one.value for one in inner if one.path[3:] == ("parameters", ITEM, "name") and one.value
@@ -197,19 +196,19 @@ def _read_settings(text: str, language: str) -> CodeText:
     from rag_assets.systems.code_memory.manifests import facts_of_entries
 
     entries, whole = FORMATS[language](text)
-    tops = (
-        _outermost_entries(entries)
-        if language == "toml"
-        else [e for e in entries if len(e.path) == 1]
-    )
+    tops = [entry for entry in entries if len(entry.path) == 1]
+    if language == "toml":
+        tops = _outermost_entries(entries)
     operations = _read_operations(entries)
     units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
-        held = [entry for entry, _ in operations]
-        first, last = held[0].start, held[-1].end
+        entries_of_operations = [entry for entry, _ in operations]
+        first, last = entries_of_operations[0].start, entries_of_operations[-1].end
         units = [one for one in units if one.end <= first or one.start >= last]
         names = {entry.start: fact.symbol for entry, fact in operations}
-        units += _units_of(text, held, symbol=lambda e: names[e.start], role="operation")
+        units += _units_of(
+            text, entries_of_operations, symbol=lambda e: names[e.start], role="operation"
+        )
     ends = sorted(
         {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
     )

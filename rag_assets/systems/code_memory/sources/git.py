@@ -50,11 +50,12 @@ from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_T
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.repository import WORKTREE, Repository
-from rag_assets.systems.code_memory.sources.repositories.trees import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Worktree,
     WorktreeFile,
+    identity_of,
     read_info_attributes,
     read_unchanged,
 )
@@ -132,11 +133,7 @@ class _Listed:
 
 
 class GitSource:
-    """The documents of one Git repository.
-
-    Args:
-        config: selects the repository and its files.
-        roots: the folders that may be read.
+    """The documents of one Git repository below folders that may be read.
 
     Raises:
         ConfigurationError: the root is not an allowed folder.
@@ -263,9 +260,6 @@ class GitSource:
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
         """Describe the repository for hits, and report which of these files differ from its commit.
 
-        Args:
-            paths: paths of documents.
-
         Raises:
             ListingFailed: as in list().
         """
@@ -327,9 +321,8 @@ class GitSource:
             size = objects.size(file.oid, "blob")
             if self._is_left_out("too-large" if size > self.max_bytes else None):
                 continue
-            if not self._is_left_out(
-                exclusion.by_content(path, objects.read_sized(file.oid, "blob"))
-            ):
+            content = objects.read_sized(file.oid, "blob")
+            if not self._is_left_out(exclusion.by_content(path, content)):
                 yield self._document(path, _Listed(file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
@@ -341,12 +334,12 @@ class GitSource:
                 continue
             if self._is_left_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
-            held = worktree.held(file, self.max_bytes)
-            if held is None or self._is_left_out(exclusion.by_content(path, held.content)):
+            stored = worktree.read(file, self.max_bytes)
+            if stored is None or self._is_left_out(exclusion.by_content(path, stored.content)):
                 continue
-            sure = held.sure or _is_settled(file, listed_at_ns)
-            blob = held.blob if sure else None
-            size = len(held.content) if blob else 0
+            sure = stored.is_certain or _is_settled(file, listed_at_ns)
+            blob = stored.blob if sure else None
+            size = len(stored.content) if blob else 0
             yield self._document(path, _Listed(blob, file.facts), size)
         yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
 
@@ -401,7 +394,7 @@ class GitSource:
             facts = None if listed is None else listed.facts
             content = read_unchanged(self._root, path, facts, max_bytes)
             if content is not None:
-                return repository.stored.of(path, content, committed).content
+                return repository.stored.convert(path, content, committed).content
             return self._read_committed(repository, path, committed, max_bytes)
         if committed is None:
             return None
@@ -456,11 +449,9 @@ def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
 
 
 def _state_of(file: WorktreeFile) -> list[str | int | None]:
-    facts = file.facts
-    tracked = file.tracked
-    if facts is None:
-        return [file.path, file.mode, None if tracked is None else tracked.oid]
-    return [file.path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+    if file.facts is None:
+        return [file.path, file.mode, None if file.tracked is None else file.tracked.oid]
+    return [file.path, *identity_of(file.facts)]
 
 
 def _state_of_indexes(
@@ -468,11 +459,7 @@ def _state_of_indexes(
 ) -> list[list[str | int | None]]:
     """Return the facts of SCIP indexes; nothing without any, so that other states stay."""
     return [
-        [
-            path,
-            *((facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if facts else ()),
-        ]
-        for path, facts in indexes.items()
+        [path, *(() if facts is None else identity_of(facts))] for path, facts in indexes.items()
     ]
 
 

@@ -131,11 +131,7 @@ class IndexedSymbol(NamedTuple):
 
 
 def text_of_index(data: bytes, path: str) -> str:
-    """Return the definitions and references of an index as a text.
-
-    Args:
-        data: the content of the file.
-        path: the path under which its source lists it.
+    """Return the definitions and references of an index, listed under a path, as a text.
 
     Raises:
         DocumentRejected: the file is damaged, too large, or no SCIP index.
@@ -191,7 +187,7 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
             case 1:
                 is_index = True
                 of_metadata = dict(_read_fields(_require_bytes(value)))
-                root = _decode_text(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
+                root = str(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))), "utf-8")
             case 2:
                 documents.append(_read_document(_require_bytes(value), symbols, entries))
                 entries += 1 + len(documents[-1].occurrences)
@@ -216,14 +212,14 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
             )
         match number, value:
             case 1, memoryview():
-                found.path = _decode_text(value)
+                found.path = str(value, "utf-8")
             case 2, memoryview():
                 if (one := _read_occurrence(value)) is not None:
                     line, start, end, symbol, is_definition = one
                     symbol = symbols.setdefault(symbol, symbol)
                     found.occurrences.append((line, start, end, symbol, is_definition))
             case 5, memoryview() if len(value):
-                found.text_hash = hash_of_text(_decode_text(value))
+                found.text_hash = hash_of_text(str(value, "utf-8"))
             case 6, int() if value in _ENCODINGS:
                 found.encoding = value
     return found
@@ -240,7 +236,7 @@ def _read_occurrence(data: memoryview) -> _Found | None:
             case 1, memoryview():
                 places += _read_numbers(value)
             case 2, memoryview():
-                symbol = _decode_text(value)
+                symbol = str(value, "utf-8")
             case 3, int():
                 roles = value
             case 8, memoryview():
@@ -312,10 +308,6 @@ def _require_bytes(value: int | memoryview) -> memoryview:
     if not isinstance(value, memoryview):
         raise ValueError("a field contains a number instead of a message")  # noqa: TRY004
     return value
-
-
-def _decode_text(value: memoryview) -> str:
-    return str(value, "utf-8")
 
 
 def hash_of_text(text: str) -> str:

@@ -18,7 +18,7 @@ from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.definitions import verdict_of
-from rag_assets.systems.code_memory.pipeline.relation_drift import (
+from rag_assets.systems.code_memory.pipeline.fact_store import (
     RelationDrift,
     compare_relations,
     repair_relations,
@@ -206,10 +206,10 @@ def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
             leave_nobodys(connection)
         before = rows(ctx)
         lose_changes(ctx)
-        assert repair_relations(ctx, ALL).nobodys == 1
+        assert repair_relations(ctx, ALL).orphans == 1
         assert rows(ctx) == before
         assert accept_catalog(ctx)
-        assert repair_relations(ctx, ALL).nobodys == 1
+        assert repair_relations(ctx, ALL).orphans == 1
         assert compare_relations(ctx, ALL).none
 
 

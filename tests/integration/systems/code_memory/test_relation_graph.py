@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from rag_assets.search.access import ScopedDocument
+from rag_assets.search.model import Caller
 from sqlalchemy import Delete, Update, delete, func, select, update
 
 from rag_assets.search.access import ScopedDocument
@@ -18,15 +20,14 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, Permits, Readable
-from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
-from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
-from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
-from rag_assets.systems.code_memory.catalog.relation_state import (
+from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
+from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.relation_rows import (
     STATE,
     RelationMoment,
     RelationState,
 )
-from rag_assets.systems.code_memory.catalog.relations import RelationRows, Relations
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations, RelationRows
 from rag_assets.systems.code_memory.catalog.tables import (
     document_kinds,
     edges,
@@ -36,9 +37,8 @@ from rag_assets.systems.code_memory.catalog.tables import (
 )
 from rag_assets.systems.code_memory.pipeline.labelling import relations_of_texts
 from rag_assets.systems.code_memory.relations.relations import Relations as Recorded
-from rag_assets.systems.code_memory.retrieval.unresolved import Question
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Question, Walk, Walker
 from rag_assets.systems.code_memory.symbols.names import FILE
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -163,7 +163,7 @@ def is_of_app(document: ScopedDocument) -> bool:
 
 
 def named_alike(
-    relations: Relations, shorts: Sequence[str], permits: Permits | None
+    relations: RelationRows, shorts: Sequence[str], permits: Permits | None
 ) -> dict[str, dict[str, list[str]]]:
     found = relations.names_called(shorts, permits)
     return {
@@ -180,7 +180,7 @@ def assert_same(kept: Kept, principals: Sequence[str]) -> None:
     names, shorts, uris = everything(kept)
     rows, graph = kept.rows(principals), kept.graph()
     memory = GraphRelations(graph, kept.moment(principals).scopes, rows)
-    both: tuple[Relations, Relations] = rows, memory
+    both: tuple[RelationRows, RelationRows] = rows, memory
     qualified = sorted({one.name for uri in uris for one in rows.within([uri])} | {*names})
     assert len(qualified) > 40
     for name in qualified:

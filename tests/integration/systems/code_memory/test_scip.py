@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
 
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import Share
@@ -14,7 +16,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.definitions import relations_report
-from rag_assets.systems.code_memory.pipeline.relation_drift import compare_relations
+from rag_assets.systems.code_memory.pipeline.fact_store import compare_relations
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.code_index import differences, index_of, left_over
 from tests.driving import Driver

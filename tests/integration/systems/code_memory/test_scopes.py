@@ -20,6 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -37,7 +40,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

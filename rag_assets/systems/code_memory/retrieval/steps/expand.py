@@ -1,11 +1,16 @@
-"""The search step Expand: adds candidates that are related to the best ones.
+"""The search step Expand: adds candidates that are related to the best ones, and orders them.
 
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then only
 has words of the two ends of the chain. The links in between are found by their relations.
+
+Such an answer needs room for each link. So a file's second passage comes after the first passages
+of other files, and a class head comes after its methods. The best candidate of each requested kind
+is moved up.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,15 +24,97 @@ from rag_assets.search.progress import Ranking, SearchProgress, Walked
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.arranging import Rated, arrange_candidates
-from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
+from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.relevance import Relevance, relevance
-from rag_assets.systems.code_memory.retrieval.steps.places import find_entries_at, place_of
-from rag_assets.systems.code_memory.retrieval.steps.views import Views
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
+from rag_assets.systems.code_memory.retrieval.steps.walk import Views, find_entries_at, place_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.source_types import type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
+
+_ASKED: Final = 1.5
+"""Factor for candidates of a kind that the question asks for."""
+_FIRST: Final = 1.6
+"""Additional factor for the first candidate of each kind that the question asks for."""
+_PREFERRED: Final = 3.0
+"""Factor for candidates in paths that the caller prefers."""
+_TEST: Final = 0.4
+"""Factor for tests if the question is not about tests."""
+_TOLD: Final = 0.7
+"""Factor for text about code, such as documentation and configuration."""
+_HEAD: Final = 0.6
+"""Factor for the head of a class whose methods have passages of their own."""
+_CONSTRUCTOR: Final = 0.5
+_SAME_FILE: Final = 0.6
+"""Factor for each passage of a file after its first."""
+
+_TELLING: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
+_WORKING: Final = frozenset(
+    {"controller", "service", "listener", "policy", "job", "middleware", "request"}
+)
+_CONSTRUCTORS: Final = ("::__construct", ".__init__", ".constructor")
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A candidate with its relevance; `preferred` if it lies in a path that the caller prefers."""
+
+    candidate: Candidate
+    score: float
+    source_type: str
+    preferred: bool = False
+
+
+def arrange_candidates(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
+    """Return the candidates in the order in which they are shown.
+
+    Args:
+        rated: candidates, without duplicates.
+        count: number of candidates that are chosen one by one; the others follow by relevance.
+    """
+    left = sorted(
+        ((_weigh_candidate(one, asked), one) for one in rated),
+        key=lambda one: (-one[0], one[1].candidate.id),
+    )
+    chosen: list[Candidate] = []
+    of_file: Counter[str] = Counter()
+    of_kind: Counter[str] = Counter()
+    while left and len(chosen) < count:
+
+        def room(at: int) -> float:
+            worth, one = left[at]
+            is_first = one.source_type in asked.types and not of_kind[one.source_type]
+            return worth * _SAME_FILE ** of_file[one.candidate.uri] * (_FIRST if is_first else 1)
+
+        _, one = left.pop(max(range(len(left)), key=room))
+        chosen.append(one.candidate)
+        of_file[one.candidate.uri] += 1
+        of_kind[one.source_type] += 1
+    return [*chosen, *(one.candidate for _, one in left)]
+
+
+def _weigh_candidate(one: Rated, asked: AskedKinds) -> float:
+    symbol, kind = one.candidate.symbol, one.source_type
+    factors = (
+        (_ASKED, kind in asked.types),
+        (_PREFERRED, one.preferred),
+        (_TEST, not asked.tests and is_test(path_of(one.candidate.uri))),
+        (_TOLD, kind in _TELLING),
+        (_HEAD, _is_head(symbol, kind)),
+        (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
+    )
+    worth = one.score
+    for factor, holds in factors:
+        if holds:
+            worth *= factor
+    return worth
+
+
+def _is_head(symbol: str, kind: str) -> bool:
+    """Return whether a passage is the head of a class whose methods have separate passages."""
+    is_class = bool(symbol) and "::" not in symbol
+    return is_class and (kind in _WORKING or (kind == "code" and "\\" in symbol))
+
 
 _BEGUN_AT: Final = 30
 """Number of candidates whose relations are followed."""
@@ -35,7 +122,7 @@ _LATER: Final = 20
 """Rank at which the relevance of a search result is halved."""
 _GAINED: Final = 0.6
 """Weight of relevance that comes from relations, relative to that from the search rank."""
-_UNNAMED: Final = 0.5
+_UNNAMED_SHARE: Final = 0.5
 """Share of relevance that each definition of a file gets from a passage without a definition."""
 
 
@@ -67,7 +154,7 @@ class Expand(TrustedStep):
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
             walk = await run_sync(partial(_walk_from_candidates, view, surroundings, best, found))
-            if not walk.relevance.gained:
+            if not walk.flow.reached:
                 return progress
             places = await find_entries_at(self._services, progress, [*walk.gains])
             rated = _rate_candidates(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
@@ -75,8 +162,8 @@ class Expand(TrustedStep):
             arrangement = arrange_candidates(
                 rated, asked_kinds(progress.search.request.query), depth
             )
-        paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
-        walked = Walked(frozenset(), paths, walk.relevance.complete)
+        paths = tuple(one.path for one in walk.flow.reached if len(one.path) > 1)
+        walked = Walked(frozenset(), paths, walk.flow.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
@@ -91,7 +178,7 @@ class _Walk:
         types: source types of definitions, by document and name.
     """
 
-    relevance: Relevance
+    flow: Flow
     gains: Mapping[Place, float]
     types: Mapping[tuple[str, str], str]
 
@@ -114,14 +201,14 @@ def _walk_from_candidates(
         types[symbol.document_id, local] = node.source_type
         score = scores.get((symbol.uri, local))
         if score is None:
-            score = _UNNAMED * scores.get((symbol.uri, ""), 0.0)
+            score = _UNNAMED_SHARE * scores.get((symbol.uri, ""), 0.0)
         if score:
             key = symbol.source, symbol.name
             nodes[key] = node
             seeds[key] = max(seeds.get(key, 0.0), score)
-    brought = relevance(view, surroundings, seeds, nodes)
+    brought = flow_from_results(view, surroundings, seeds, nodes)
     gains: dict[Place, float] = {}
-    for reached in brought.gained:
+    for reached in brought.reached:
         place = place_of(reached)
         if place is not None:
             gains.setdefault(place, reached.score)

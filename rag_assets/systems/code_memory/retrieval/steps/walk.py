@@ -1,4 +1,7 @@
-"""The search step Walk: finds candidates related to the names in a question."""
+"""The search step Walk: finds candidates related to the names in a question.
+
+All steps of one search see the same state of the relations, in the views that `Views` creates.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,162 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import Final
 
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.search.access import FlatScopes
 from rag_assets.search.progress import Ranking, SearchProgress, Walked
-from rag_assets.search.recall import entry_filter_of
+from rag_assets.search.recall import candidate_count, entry_filter_of
 from rag_assets.search.services import SearchServices, TrustedStep
-from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
-from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
-from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, asked_names
-from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.steps.places import (
-    find_entries_at,
-    list_related_places,
-    place_of_node,
-    start_places,
+from rag_assets.storage.index.model import (
+    MOST_PLACES,
+    Candidate,
+    Place,
+    Places,
+    RankingRequest,
+    StoredEntry,
 )
-from rag_assets.systems.code_memory.retrieval.steps.views import Views
-from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
+from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.catalog.graph import GraphKey
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relations import GraphRelations
+from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, Reached, flow_from_names
+from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings, SurroundingsCache
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS
-from rag_assets.systems.code_memory.symbols.names import name_parts
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
+from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
+
+_MOMENT: Final = "code-memory: relations"
+
+
+class Views:
+    """Creates the view of a search. Its methods query the catalog, so call them in a thread.
+
+    Args:
+        services: reads relations, and caches the surroundings of nodes.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._walker = Walker(services.catalog, services.policy)
+        self._services = services
+        self._surroundings = services.of_system(SurroundingsCache)
+
+    def moment(self, progress: SearchProgress) -> RelationMoment:
+        """Return the relations that the caller could read when this search first asked for them."""
+        moment: RelationMoment | None = progress.kept.get(_MOMENT)
+        if moment is None:
+            moment = self._walker.moment(progress.ref.id, progress.caller)
+            progress.kept[_MOMENT] = moment
+        return moment
+
+    def view(self, progress: SearchProgress) -> View:
+        """Return the caller's view of the build that is searched."""
+        return self._walker.view(_build(progress), progress.caller, self.moment(progress))
+
+    def with_surroundings(self, progress: SearchProgress) -> tuple[View, Surroundings]:
+        """Return the caller's view, and the surroundings that are cached for it."""
+        view, moment = self.view(progress), self.moment(progress)
+        # Queries read the current data. With a custom policy, two callers with equal scopes may
+        # read different documents.
+        is_fixed = isinstance(view.relations, GraphRelations)
+        if is_fixed and type(self._services.policy) is FlatScopes:
+            kept = self._surroundings.of(_build(progress), moment.state, moment.scopes)
+            return view, kept
+        return view, Surroundings()
+
+
+def state_of(progress: SearchProgress) -> object:
+    """Return the state of the relations that an earlier step of the search used."""
+    moment: RelationMoment = progress.kept[_MOMENT]
+    return moment.state
+
+
+def _build(progress: SearchProgress) -> GraphKey:
+    return GraphKey(progress.ref, progress.serving.number)
+
+
+_WHOLE: Final = frozenset({"route", "table"})
+"""Types of documents that consist of one passage."""
+
+
+def list_related_places(found: Flow) -> list[Place]:
+    """Return places of reached nodes, and of documents that state their relations, by relevance.
+
+    The start nodes of the walk come first.
+    """
+    start = [one for one in found.reached if len(one.path) == 1]
+    scored = [(one.score, _place(one)) for one in found.reached[len(start) :]]
+    scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
+    # Sorting is stable, so equally relevant places keep their order.
+    scored.sort(key=lambda one: -one[0])
+    places = (*map(_place, start), *(place for _, place in scored))
+    return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
+
+
+def start_places(found: Flow) -> frozenset[Place]:
+    """Return the places of a walk's start nodes."""
+    return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
+
+
+def _place(one: Reached) -> Place | None:
+    node = one.node
+    if node.document_id is None:
+        return None
+    before = one.path[-2] if len(one.path) > 1 else ""
+    if node.content_hash is None and before.startswith(TABLE):
+        # The symbol of a migration's statement is its table's name.
+        return Place(node.document_id, before.removeprefix(TABLE))
+    return place_of_node(node)
+
+
+def place_of_node(node: Node) -> Place | None:
+    """Return the place of a definition; the whole document if it has no passage of its own."""
+    if node.document_id is None:
+        return None
+    return Place(node.document_id, None if node.content_hash is None else node.symbol)
+
+
+def place_of(one: Reached) -> Place | None:
+    """Return the place of a node that has a passage of its own; None for any other node."""
+    place = _place(one)
+    whole = one.node.source_type in _WHOLE
+    return place if whole or (place is not None and place.symbol is not None) else None
+
+
+async def find_entries_at(
+    services: SearchServices, progress: SearchProgress, places: Sequence[Place]
+) -> Sequence[Candidate]:
+    """Return the entries at places that pass the request's filters, in the order of the places.
+
+    Their number is limited as in any other ranking; each place has at least one entry unless a
+    filter excludes it. The cache is not used if the index has to filter, or if cached entries have
+    already misled this search.
+
+    Args:
+        places: the places in order; the caller must be allowed to read them.
+    """
+    if not places:
+        return ()
+    most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
+    index, owner = progress.serving.index_name, progress.owner
+    if filters.by_readers_alone and not (progress.recalls or progress.reads):
+        further_documents = [place.document_id for place in places[most:]]
+        known = await services.known.at(
+            index, owner, state_of(progress), places[:most], further_documents
+        )
+        if known is not None:
+            return known[:most]
+    wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)
+    [candidates] = await services.searcher.rankings(index, owner, [wanted])
+    return candidates
+
 
 _ENOUGH = 0.5
 """Minimum relevance of an indirectly related node in an answer about relations alone."""
@@ -96,10 +229,10 @@ class Walk(TrustedStep):
             )
             chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
-            behind = await find_entries_at(
+            related = await find_entries_at(
                 self._services, progress, list_related_places(chosen or found)
             )
-            candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
+            candidates = [*{one.id: one for one in (*leading, *related)}.values()]
         if not candidates:
             return progress
         request = search.request
@@ -192,10 +325,12 @@ def find_related_nodes(
     """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_find_nodes(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
-    begun = dict(islice(nodes.items(), _MOST_SEEDS))
-    seeds = dict.fromkeys(begun, 1.0)
-    found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
-    found = replace(found, complete=found.complete and len(begun) == len(nodes))
+    start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
+    seeds = dict.fromkeys(start_nodes, 1.0)
+    found = flow_from_names(
+        view, surroundings, seeds, start_nodes, depth=USUAL_STEPS, wanted=asked.wanted
+    )
+    found = replace(found, complete=found.complete and len(start_nodes) == len(nodes))
     return found, all(by_name)
 
 

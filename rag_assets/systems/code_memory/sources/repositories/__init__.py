@@ -6,6 +6,6 @@ therefore cannot name a command, a file or a folder that is then used. Hooks, fi
 external diffs, credential helpers and included files do not have to be blocked: this code ignores
 them.
 
-`folders` finds a repository, `refs` its commits, `objects` and `trees` their content, `worktree`
-the files of the worktree, `exclusion` the files that stay out, and `repository` combines them.
+`folders` finds a repository, `objects` reads its content, `worktree` the files of the worktree,
+`exclusion` decides which files stay out, and `repository` combines them.
 """

@@ -1,7 +1,12 @@
-"""Git attributes from .gitattributes files, limited to those that affect how files are read."""
+"""Git attributes that affect how files are read, and the conversion of contents that they define.
+
+Line endings, `$Id$` and encodings are converted here, so that a worktree file can be compared with
+a blob. Filters in the configuration are commands, and are never run.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -69,12 +74,12 @@ class Attributes:
         files = self._files(folder + slash)
         if not files:
             return {}
-        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
         found: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
-                told, value = file.find(attribute, raw_folder, raw_name)
-                if told:
+                is_specified, value = file.find(attribute, raw_folder, raw_name)
+                if is_specified:
                     if value is not None:
                         found[attribute] = value
                     break
@@ -104,7 +109,7 @@ class Attributes:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parse_file(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
+        own = self._parse_file(content, folder, len(path_bytes(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -122,7 +127,7 @@ class Attributes:
                 f"the attributes file {where!r} is larger than {MAX_ATTRIBUTES_BYTES:,} bytes",
                 hint="shorten the file",
             )
-        told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
+        rules_by_name: dict[str, list[tuple[Rule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             pattern, states = _split_line(line)
             if pattern.startswith(b"[attr]"):
@@ -134,15 +139,15 @@ class Attributes:
             if rule is not None:
                 for name, value in self._states(states).items():
                     if name in _READ:
-                        told.setdefault(name, []).append((rule, value))
-        return _compile_rules(told, base, where) if told else None
+                        rules_by_name.setdefault(name, []).append((rule, value))
+        return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 
     def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
         found: dict[str, AttributeValue] = {}
         for state in states:
             text = state.decode("utf-8", "replace")
-            name, equals, given = text.lstrip("-!").partition("=")
-            value: AttributeValue = given if equals else True
+            name, equals, text_value = text.lstrip("-!").partition("=")
+            value: AttributeValue = text_value if equals else True
             if text[:1] in "-!":
                 value = False if text[0] == "-" else None
             if name in self._macros and value is True:
@@ -152,10 +157,12 @@ class Attributes:
 
 
 def _compile_rules(
-    told: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
+    rules_by_name: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
 ) -> _File:
     wildcards = sum(
-        rule.literal is None and rule.suffix is None for rules in told.values() for rule, _ in rules
+        rule.literal is None and rule.suffix is None
+        for rules in rules_by_name.values()
+        for rule, _ in rules
     )
     if wildcards > MAX_WILDCARDS:
         raise ListingFailed(
@@ -165,7 +172,7 @@ def _compile_rules(
     return _File(
         {
             name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))
-            for name, rules in told.items()
+            for name, rules in rules_by_name.items()
         },
         base,
     )
@@ -191,5 +198,96 @@ def _rule(pattern: bytes) -> Rule | None:
     return parse_rule(pattern)
 
 
-def _bytes(text: str) -> bytes:
+def path_bytes(text: str) -> bytes:
+    """Return a path in bytes, as Git stores it."""
     return text.encode("utf-8", "surrogateescape")
+
+
+BINARY_BYTES = 8_000
+"""Number of first bytes in which a NUL makes a file binary, as in git."""
+_IDENT: Final = re.compile(rb"\$Id:[^$\n]*\$")
+_CONTROL: Final = bytes({*range(32), 127} - {8, 9, 10, 12, 13, 27})
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The conversion that git applies to a file of a worktree before it stores the file.
+
+    Attributes:
+        text: whether CRLF becomes LF; None: only if the content looks like text.
+        ident: whether `$Id: …$` becomes `$Id$`.
+        encoding: the encoding of the file, if it is not UTF-8.
+    """
+
+    text: bool | None = False
+    ident: bool = False
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
+        """Return the conversion of a file; `autocrlf` is core.autocrlf, in lower case."""
+        encoding = attributes.get("working-tree-encoding")
+        return cls(
+            _is_text_attribute(attributes, autocrlf),
+            attributes.get("ident") is True,
+            encoding if isinstance(encoding, str) else None,
+        )
+
+    def stored(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
+        """Return the content as git would store it.
+
+        Args:
+            blob: returns the content that is already stored, if any.
+        """
+        if self.encoding is not None:
+            content = _as_utf8(content, self.encoding)
+        if b"\r\n" in content and self._converts(content, blob):
+            content = content.replace(b"\r\n", b"\n")
+        return _IDENT.sub(b"$Id$", content) if self.ident else content
+
+    def _converts(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
+        if self.text is not None:
+            return self.text
+        # Content that is stored with CRLF keeps it, whatever the current settings are.
+        return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
+
+
+def blob_id(content: bytes) -> str:
+    """Return the id of a blob with this content."""
+    header = b"blob %d\0" % len(content)
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether content is binary rather than text."""
+    return b"\0" in content[:BINARY_BYTES]
+
+
+def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
+    text = attributes.get("text", attributes.get("crlf"))
+    if text in (True, "input"):
+        return True
+    if text is False:
+        return False
+    if text == "auto":
+        return None
+    if attributes.get("eol") in ("lf", "crlf"):
+        return True
+    return None if autocrlf in ("true", "yes", "on", "1", "input") else False
+
+
+def _looks_binary(content: bytes) -> bool:
+    """Return whether git would keep line endings: after a lone CR, a NUL, or control characters."""
+    if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
+        return True
+    control = len(content) - len(content.translate(None, _CONTROL))
+    if content.endswith(b"\x1a"):
+        control -= 1
+    return (len(content) - control) >> 7 < control
+
+
+def _as_utf8(content: bytes, encoding: str) -> bytes:
+    try:
+        return content.decode(encoding).encode()
+    except (LookupError, UnicodeError, ValueError):
+        return content

@@ -1,24 +1,166 @@
-"""The objects of a repository: commits, trees and blobs, by id.
+"""The objects of a repository: commits, trees and blobs, by id, and the files of trees by path.
 
 libgit2's object database is opened with the folder of packs, not with a repository. It therefore
-reads only packs, verifies each object by its id, and ignores configuration and alternates.
+reads only packs, verifies each object by its id, and ignores configuration and alternates. Loose
+objects are read here, because libgit2 never stops reading a truncated file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.disk import open_below, open_regular
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     read_small,
 )
-from rag_assets.systems.code_memory.sources.repositories.loose import LooseObjects, ObjectKind
 
 if TYPE_CHECKING:
     from pygit2 import Odb
+
+ObjectKind: TypeAlias = Literal["commit", "tree", "blob", "tag"]
+
+_HEADER: Final = re.compile(rb"(commit|tree|blob|tag) (\d{1,18})\0")
+_LOOSE_KINDS: Final[dict[bytes, ObjectKind]] = {
+    b"commit": "commit",
+    b"tree": "tree",
+    b"blob": "blob",
+    b"tag": "tag",
+}
+_HEADER_BYTES = 64
+_PIECE_BYTES = 64 * 1024
+_FOLDER_NAME: Final = re.compile(r"[0-9a-f]{2}")
+
+
+class LooseDamaged(Exception):
+    """The content of a loose object does not match its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LooseObject:
+    """A loose object, with the part of its content that was read, and the size of the whole."""
+
+    kind: ObjectKind
+    size: int
+    content: bytes
+
+
+class LooseObjects:
+    """The loose objects in a folder, which is absolute and resolved.
+
+    Raises:
+        ListingFailed: a link is among them, or they cannot be listed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids = self._scan()
+
+    def holds(self, oid: str) -> bool:
+        """Return whether the object existed at the last scan of the folder."""
+        return oid in self._ids
+
+    def look_again(self) -> None:
+        """Scan again for objects written since the last scan."""
+        self._ids = self._scan()
+
+    def beginning_with(self, prefix: str) -> list[str]:
+        """Return the ids that start with this prefix."""
+        return [oid for oid in self._ids if oid.startswith(prefix)]
+
+    def header(self, oid: str) -> LooseObject:
+        """Return an object's kind and size.
+
+        Raises:
+            LooseDamaged: it does not match its name.
+            OSError: it is gone.
+        """
+        with self._open(oid) as file:
+            return _read_header(zlib.decompressobj(), file)[0]
+
+    def read(self, oid: str) -> LooseObject:
+        """Return an object, verified by its id; errors as in header()."""
+        with self._open(oid) as file:
+            stream = zlib.decompressobj()
+            found, pending = _read_header(stream, file)
+            content = bytearray(found.content)
+            while len(content) <= found.size and not stream.eof:
+                pending = pending or file.read(_PIECE_BYTES)
+                if not pending:
+                    break
+                content += _inflate(stream, pending, found.size + 1 - len(content))
+                pending = stream.unconsumed_tail
+        header = b"%s %d\0" % (found.kind.encode(), found.size)
+        digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+        if digest != oid:
+            raise LooseDamaged
+        return LooseObject(found.kind, found.size, bytes(content))
+
+    def _open(self, oid: str) -> BinaryIO:
+        folder = open_below(None, [*self._folder.parts, oid[:2]])
+        try:
+            descriptor = open_regular(oid[2:], folder)
+        finally:
+            os.close(folder)
+        if descriptor is None:
+            raise LooseDamaged
+        return os.fdopen(descriptor, "rb")
+
+    def _scan(self) -> set[str]:
+        found = set()
+        waiting = [(self._folder, "")]
+        if self._folder.is_symlink():
+            raise self._link_error()
+        while waiting:
+            folder, name = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            raise self._link_error()
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((folder / entry.name, entry.name))
+                        elif _FOLDER_NAME.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
+                            found.add(name + entry.name)
+            except FileNotFoundError:
+                continue  # `git gc` removed the folder in the meantime.
+            except OSError as error:
+                raise ListingFailed(
+                    f"{str(self._folder)!r} cannot be listed: {error.strerror}"
+                ) from error
+        return found
+
+    def _link_error(self) -> ListingFailed:
+        return ListingFailed(
+            f"a link is among the objects in {str(self._folder)!r}",
+            hint="replace the link with a copy of the file or folder that it points to",
+        )
+
+
+def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
+    """Return the header, with the content unpacked so far, and the packed data that remain."""
+    head = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
+    found = _HEADER.match(head)
+    if found is None:
+        raise LooseDamaged
+    rest = LooseObject(_LOOSE_KINDS[found[1]], int(found[2]), head[found.end() :])
+    return rest, stream.unconsumed_tail
+
+
+def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
+    try:
+        return stream.decompress(packed, most)
+    except zlib.error as error:
+        raise LooseDamaged from error
+
 
 _Read = TypeVar("_Read")
 _KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
@@ -30,9 +172,6 @@ _HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fe
 
 class Objects:
     """The objects in a repository.
-
-    Args:
-        folders: folders of the repository.
 
     Raises:
         ListingFailed: some objects are outside the repository, or are reached by links.
@@ -85,7 +224,7 @@ class Objects:
             ListingFailed: it does not refer to a commit.
         """
         for _ in range(_MAX_TAGS):
-            kind = self._kind(oid)
+            kind = self._header(oid, "commit")[0]
             if kind == "commit":
                 return oid
             if kind != "tag":
@@ -110,9 +249,6 @@ class Objects:
             except ValueError:
                 return None
         return found.pop() if len(found) == 1 else None
-
-    def _kind(self, oid: str) -> ObjectKind | None:
-        return self._header(oid, "commit")[0]
 
     def _header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
         """Return an object's kind and size."""
@@ -173,3 +309,144 @@ def _read_header_line(content: bytes, name: bytes) -> str:
         if not line:
             break
     raise ListingFailed(f"a commit or tag has no line {name.decode()!r}", hint=_HINT)
+
+
+REGULAR: Final = frozenset({0o100644, 0o100755, 0o100664})
+LINK: Final = 0o120000
+SUBMODULE: Final = 0o160000
+_FOLDER: Final = 0o040000
+MAX_PATH_BYTES = 4_096
+_MAX_FILES = 2_000_000
+_MAX_NAME_BYTES = 512 << 20
+"""Maximum size in bytes of all paths of a tree together."""
+_Entry: TypeAlias = tuple[int, bytes, str]
+"""Mode, name and id."""
+_UNUSABLE: Final = frozenset({b"", b".", b".."})
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file, link or submodule of a tree.
+
+    Attributes:
+        mode: git's mode, which shows whether it is a file, a link or a submodule.
+        oid: id of its blob; for a submodule, id of the other repository's commit.
+    """
+
+    mode: int
+    oid: str
+
+
+def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
+    """Return all files in a tree by path; leave out files that a worktree must not contain.
+
+    Raises:
+        ListingFailed: a tree is missing or damaged, or there are more files than any project has.
+    """
+    trees = _read_trees(objects, tree)
+    found: dict[str, TreeFile] = {}
+    waiting = [(b"", tree)]
+    while waiting:
+        folder, oid = waiting.pop()
+        for mode, name, entry in trees[oid]:
+            path = folder + name
+            if len(path) > MAX_PATH_BYTES:
+                continue
+            if mode == _FOLDER:
+                waiting.append((path + b"/", entry))
+            else:
+                found[path.decode("utf-8", "surrogateescape")] = TreeFile(mode, entry)
+    return found
+
+
+def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
+    """Return the usable entries of a tree and all trees below it, by id; each tree is read once.
+
+    The number of paths is computed before any path is built: ten trees, each of which contains the
+    next one ten times, have ten billion paths.
+
+    Raises:
+        ListingFailed: see files_of.
+    """
+    trees: dict[str, list[_Entry]] = {}
+    sizes: dict[str, tuple[int, int]] = {}
+    waiting, entries = [tree], 0
+    while waiting:
+        oid = waiting[-1]
+        if oid in trees:
+            waiting.pop()
+            sizes[oid] = _paths_of(trees[oid], sizes)
+        else:
+            trees[oid] = [
+                one for one in _parse_entries(objects.read(oid, "tree"), oid) if _is_usable(one)
+            ]
+            entries += len(trees[oid])
+            below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
+            if any(entry in trees and entry not in sizes for entry in below):
+                raise _damaged_tree_error(oid)
+            waiting += [entry for entry in below if entry not in sizes]
+        paths, name_bytes = sizes.get(oid, (entries, 0))
+        if paths > _MAX_FILES or name_bytes > _MAX_NAME_BYTES:
+            raise ListingFailed(
+                f"the tree {tree} contains more than {_MAX_FILES:,} files and folders, or its paths"
+                f" have more than {_MAX_NAME_BYTES >> 20} MiB in total",
+                hint="set ref to a commit with fewer files",
+            )
+    return trees
+
+
+def _damaged_tree_error(tree: str) -> ListingFailed:
+    return ListingFailed(
+        f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
+    )
+
+
+def _paths_of(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of paths in a tree, and the total number of bytes in them."""
+    paths = name_bytes = 0
+    for mode, name, oid in entries:
+        below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
+        paths += 1 + below
+        name_bytes += (len(name) + 1) * (1 + below) + bytes_below
+    return paths, name_bytes
+
+
+def _is_usable(entry: _Entry) -> bool:
+    """Return whether a worktree may have the name of an entry."""
+    name = entry[1]
+    return name not in _UNUSABLE and b"/" not in name and name.lower() != b".git"
+
+
+def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
+    """Return one file of a tree, without reading other parts of the tree."""
+    *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
+    oid = tree
+    for folder in folders:
+        below = _entry(objects, oid, folder)
+        if below is None or below.mode != _FOLDER:
+            return None
+        oid = below.oid
+    found = _entry(objects, oid, name)
+    return None if found is None or found.mode == _FOLDER else found
+
+
+def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
+    for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
+        if found == name:
+            return TreeFile(mode, oid)
+    return None
+
+
+def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
+    at = 0
+    while at < len(content):
+        blank = content.find(b" ", at)
+        end = content.find(b"\0", blank)
+        if blank < 0 or end < 0 or end + 21 > len(content):
+            raise _damaged_tree_error(tree)
+        try:
+            mode = int(content[at:blank], 8)
+        except ValueError:
+            raise _damaged_tree_error(tree) from None
+        yield mode, content[blank + 1 : end], content[end + 1 : end + 21].hex()
+        at = end + 21

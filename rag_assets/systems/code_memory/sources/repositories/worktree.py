@@ -1,12 +1,14 @@
-"""The worktree of a repository: the files that may be indexed, and their content."""
+"""The worktree of a repository: its index, the files that may be indexed, and their content."""
 
 from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Final
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.disk import FolderIdentity, open_below, open_regular
@@ -16,15 +18,183 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     GITATTRIBUTES,
     MAX_ATTRIBUTES_BYTES,
     Attributes,
+    Conversion,
+    blob_id,
 )
-from rag_assets.systems.code_memory.sources.repositories.contents import Conversion, blob_id
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     read_small,
 )
-from rag_assets.systems.code_memory.sources.repositories.index_file import IndexEntry, read_index
-from rag_assets.systems.code_memory.sources.repositories.objects import Objects
-from rag_assets.systems.code_memory.sources.repositories.trees import LINK, REGULAR, TreeFile
+from rag_assets.systems.code_memory.sources.repositories.objects import (
+    LINK,
+    REGULAR,
+    Objects,
+    TreeFile,
+)
+
+_MAX_BYTES = 512 << 20
+_FACTS: Final = struct.Struct(">10I20sH")
+_EXTENDED, _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x4000, 0x2000
+_FOLDER: Final = 0o040000
+_WORD = 0xFFFFFFFF
+_HINT = "delete the file `index` in that folder, then run `git reset` in the worktree"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A tracked file.
+
+    Attributes:
+        mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
+        skipped: whether it is left out of the worktree on purpose (a sparse checkout).
+        mtime, ctime: seconds and nanoseconds, as git stores them.
+        settled: whether git knows its content, because it is not in conflict and not merely added
+            by intent.
+    """
+
+    mode: int
+    oid: str
+    skipped: bool
+    settled: bool
+    mtime: tuple[int, int]
+    ctime: tuple[int, int]
+    inode: int
+    size: int
+
+    def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
+        """Return whether a file is certainly unchanged since git last looked at it.
+
+        Args:
+            facts: the current facts of the file.
+            written: when the index was written; a file that is as new as the index, or newer, may
+                have changed unnoticed.
+        """
+        return (
+            self.settled
+            and self.mtime == _time(facts.st_mtime_ns)
+            and self.ctime == _time(facts.st_ctime_ns)
+            and self.inode == facts.st_ino & _WORD
+            and self.size == facts.st_size & _WORD
+            and self.mtime < written
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The tracked files.
+
+    Attributes:
+        entries: the entries, by path.
+        written: when the index was written, in seconds and nanoseconds.
+        skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
+    """
+
+    entries: Mapping[str, IndexEntry] = field(default_factory=dict)
+    written: tuple[int, int] = (0, 0)
+    skipped_folders: tuple[str, ...] = ()
+
+    def is_skipped(self, path: str) -> bool:
+        """Return whether a file is left out of the worktree on purpose."""
+        entry = self.entries.get(path)
+        if entry is not None:
+            return entry.skipped
+        return bool(self.skipped_folders) and path.startswith(self.skipped_folders)
+
+
+def read_index(own: Path) -> Index | None:
+    """Return the index of a worktree, from the folder that contains it.
+
+    Returns:
+        None if it is missing, or split over several files: then the state of files is unknown.
+
+    Raises:
+        ListingFailed: it is damaged.
+    """
+    try:
+        # Take the time before reading: if the file is replaced now, fewer entries count as
+        # unchanged.
+        written = _time((own / "index").lstat().st_mtime_ns)
+    except FileNotFoundError:
+        return None
+    content = read_small(own, ["index"], _MAX_BYTES)
+    if content is None:
+        return None
+    try:
+        return _parse_index(content, written)
+    except (struct.error, IndexError, ValueError) as error:
+        raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
+
+
+def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
+    signature, version, count = struct.unpack_from(">4sII", content)
+    if signature != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError
+    at, path = 12, b""
+    entries: dict[str, IndexEntry] = {}
+    skipped = []
+    for _ in range(count):
+        facts = _FACTS.unpack_from(content, at)
+        flags = facts[-1]
+        more = 0
+        end = at + _FACTS.size
+        if flags & _EXTENDED:
+            (more,) = struct.unpack_from(">H", content, end)
+            end += 2
+        if version == 4:  # noqa: PLR2004
+            stripped, end = _read_number(content, end)
+            stop = content.index(b"\0", end)
+            path = path[: len(path) - stripped] + content[end:stop]
+            at = stop + 1
+        else:
+            stop = content.index(b"\0", end)
+            path = content[end:stop]
+            at += (stop - at + 8) // 8 * 8
+        name = path.decode("utf-8", "surrogateescape")
+        if facts[6] == _FOLDER:
+            skipped.append(name)
+        else:
+            entries[name] = _entry(facts, flags, more)
+    return None if _is_split(content, at) else Index(entries, written, tuple(skipped))
+
+
+def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
+    return IndexEntry(
+        mode=facts[6],
+        oid=facts[10].hex(),
+        skipped=bool(more & _SKIP_WORKTREE),
+        settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
+        mtime=(facts[2], facts[3]),
+        ctime=(facts[0], facts[1]),
+        inode=facts[5],
+        size=facts[9],
+    )
+
+
+def _is_split(content: bytes, at: int) -> bool:
+    """Return whether an extension refers to entries in a different file."""
+    while at + 8 <= len(content) - 20:
+        signature, size = struct.unpack_from(">4sI", content, at)
+        if signature == b"link":
+            return True
+        at += 8 + size
+    return False
+
+
+def _read_number(content: bytes, at: int) -> tuple[int, int]:
+    """Return a number that is stored in a variable number of bytes, and the position after it."""
+    byte = content[at]
+    value = byte & 0x7F
+    while byte & 0x80:
+        at += 1
+        byte = content[at]
+        value = ((value + 1) << 7) | (byte & 0x7F)
+    return value, at + 1
+
+
+def _time(nanoseconds: int) -> tuple[int, int]:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return seconds & _WORD, rest
+
 
 _NEW = 0o100644
 
@@ -49,26 +219,24 @@ class WorktreeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredContent:
     """The content of a file.
 
     Attributes:
         content: the content as git stores it.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
-        sure: whether git itself guarantees that the file is unchanged.
+        is_certain: whether git itself guarantees that the file is unchanged.
     """
 
     content: bytes
     blob: str | None
-    sure: bool
+    is_certain: bool
 
 
 class StoredContents:
     """Compares worktree files with their committed content.
 
     Args:
-        objects: objects of the repository.
-        attributes: attributes of the files in the worktree.
         autocrlf: core.autocrlf, in lower case.
         links: core.symlinks: whether links are stored as links and not as files.
     """
@@ -81,22 +249,21 @@ class StoredContents:
         self.attributes = attributes
         self._autocrlf = autocrlf
 
-    def of(self, path: str, content: bytes, committed: TreeFile | None) -> Held:
+    def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
         """Return a file's content as git would store it, and its blob if the commit has the same.
 
         Args:
             content: the content as it is in the worktree.
-            committed: the commit's file of this path.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and blob_id(content) == oid:
-            return Held(content, oid, sure=False)
+            return StoredContent(content, oid, is_certain=False)
         conversion = Conversion.of(self.attributes.of(path), self._autocrlf)
         converted = conversion.stored(
             content, lambda: None if oid is None else self.objects.read(oid, "blob")
         )
         same = oid is not None and converted != content and blob_id(converted) == oid
-        return Held(converted, oid if same else None, sure=False)
+        return StoredContent(converted, oid if same else None, is_certain=False)
 
 
 class Worktree:
@@ -108,8 +275,6 @@ class Worktree:
         files: the files that may be indexed, by path.
 
     Args:
-        folders: folders of the repository.
-        stored: compares its files with their committed content.
         committed: the files of the checked-out commit.
 
     Raises:
@@ -130,20 +295,17 @@ class Worktree:
         self.folders: dict[str, FolderIdentity] = {}
         self.files = dict(self._list(folders, committed))
 
-    def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
-        """Return the content of a file; None if it was deleted or changed since the listing.
-
-        Args:
-            file: an entry of `files`.
-            max_bytes: an upper bound of the size of its content.
-        """
+    def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
+        """Return the content of one of `files`; None if it was deleted, changed or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
-            return Held(self._objects.read(committed.oid, "blob"), committed.oid, sure=True)
+            return StoredContent(
+                self._objects.read(committed.oid, "blob"), committed.oid, is_certain=True
+            )
         if facts is None:
             return None
         content = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if content is None else self._stored.of(file.path, content, committed)
+        return None if content is None else self._stored.convert(file.path, content, committed)
 
     def size(self, file: WorktreeFile) -> int:
         """Return the size of a file's content in bytes, if known without reading the file."""
@@ -214,7 +376,6 @@ def read_unchanged(
         root: the top folder of the worktree, absolute and resolved.
         path: path of the file; its folders are opened one by one without following links.
         facts: the facts as listed; None to accept any state of the file.
-        max_bytes: maximum size to read.
     """
     *above, name = path.split("/")
     try:
@@ -235,19 +396,17 @@ def read_unchanged(
     if descriptor is None:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
             return None
         content = file.read(max_bytes + 1)
-        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
             return None
     return content if len(content) <= max_bytes else None
 
 
-def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Return whether two sets of facts describe the same unchanged file."""
-    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
-        *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
-    )
+def identity_of(facts: os.stat_result) -> tuple[int, int, int, int]:
+    """Return those facts of a file that differ after every change of the file."""
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
 
 
 def _selection(folders: RepositoryFolders) -> Selection:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.storage.index.model import Candidate
-from rag_assets.systems.code_memory.retrieval.arranging import Rated, arrange_candidates
-from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
+from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
+from rag_assets.systems.code_memory.retrieval.steps.expand import Rated, arrange_candidates
 
 NOTHING = AskedKinds(frozenset(), tests=False, topic="")
 

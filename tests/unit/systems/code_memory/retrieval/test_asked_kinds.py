@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
+from rag_assets.systems.code_memory.retrieval.asked import asked_kinds
 
 ASKED = {
     "Which endpoint takes an order?": {"route", "controller_method", "api_endpoint"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.retrieval.asked_names import MOST_NAMES, asked_names
+from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_names
 
 
 @pytest.mark.parametrize(

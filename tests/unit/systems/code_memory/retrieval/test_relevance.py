@@ -5,6 +5,7 @@ from typing import Any
 
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller
+
 from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
@@ -12,7 +13,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.relevance import Relevance, relevance
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 
@@ -50,15 +51,15 @@ def symbol(name: str) -> FoundSymbol:
     return FoundSymbol(name, "class", True, 1, 1, *told, {name: kind}, local_name=name)
 
 
-def brought(told: Told, **found: float) -> Relevance:
+def brought(told: Told, **found: float) -> Flow:
     view = View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
     nodes = {key: node_of(symbol(key[1])) for key in seeds}
-    return relevance(view, Surroundings(), seeds, nodes)
+    return flow_from_results(view, Surroundings(), seeds, nodes)
 
 
-def scores(found: Relevance) -> dict[str, float]:
-    return {one.node.name: one.score for one in found.gained}
+def scores(found: Flow) -> dict[str, float]:
+    return {one.node.name: one.score for one in found.reached}
 
 
 def test_what_several_lead_to_gets_the_sum() -> None:
@@ -80,7 +81,7 @@ def test_relevance_fades_along_a_chain_and_its_path_is_told() -> None:
     told = Told(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
     found = brought(told, A=1.0)
     assert scores(found)["B"] > scores(found)["J"] > scores(found)["D"]
-    [path] = [one.path for one in found.gained if one.node.name == "D"]
+    [path] = [one.path for one in found.reached if one.node.name == "D"]
     assert path == ("A", "B", "J", "D")
 
 
@@ -111,4 +112,4 @@ def test_a_policy_is_found_by_the_name_of_its_model() -> None:
 
 def test_documents_that_state_relations_are_told() -> None:
     told = Told(("docs/adr/1.md", "documents", "A"))
-    assert brought(told, A=1.0).stating == {"docs/adr/1.md": brought(told, A=1.0).gained[0].score}
+    assert brought(told, A=1.0).stating == {"docs/adr/1.md": brought(told, A=1.0).reached[0].score}

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from rag_assets.search.access import FlatScopes
+from rag_assets.search.model import Caller
 
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
-from rag_assets.systems.code_memory.retrieval.relevance import relevance
+from rag_assets.systems.code_memory.retrieval.relevance import flow_from_results
 from rag_assets.systems.code_memory.retrieval.surroundings import (
     Around,
     Surroundings,
@@ -200,6 +202,6 @@ def test_a_walk_finds_the_same_with_and_without_what_was_kept() -> None:
     for seeds in ({"A0": 1.0, "A3": 0.7}, {"B1": 0.9}, {"A0": 0.4, "J2": 1.0}):
         found = {("r", name): value for name, value in seeds.items()}
         nodes = nodes_of(*seeds)
-        fresh = relevance(view_of(Counted(*edges)), Surroundings(), found, nodes)
-        assert relevance(view_of(told), kept, found, nodes) == fresh
-        assert fresh.gained
+        fresh = flow_from_results(view_of(Counted(*edges)), Surroundings(), found, nodes)
+        assert flow_from_results(view_of(told), kept, found, nodes) == fresh
+        assert fresh.reached

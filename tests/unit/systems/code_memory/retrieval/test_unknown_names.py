@@ -7,14 +7,18 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.search.progress import SearchProgress, Verified
+from rag_assets.search.recall import Verify
+from rag_assets.search.services import SearchServices
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress, Verified
 from rag_assets.search.recall import Verify
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
-from rag_assets.systems.code_memory.retrieval import unknown_names
-from rag_assets.systems.code_memory.retrieval.unknown_names import report_unknown_names
+from rag_assets.systems.code_memory.retrieval import questions
+from rag_assets.systems.code_memory.retrieval.questions import report_unknown_names
 
 HIT = cast("Hit", object())
 
@@ -24,8 +28,8 @@ def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
     view.named.return_value = view.spelled.return_value = view.files_called.return_value = []
     view.edges.return_value.edges = []
-    monkeypatch.setattr(unknown_names, "Views", lambda _: Mock(view=lambda _: view))
-    monkeypatch.setattr(unknown_names, "nearest_names", lambda *_: [])
+    monkeypatch.setattr(questions, "Views", lambda _: Mock(view=lambda _: view))
+    monkeypatch.setattr(questions, "nearest_names", lambda *_: [])
     return view
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from rag_assets.common.errors import DocumentTooLarge, DocumentVanished, ListingFailed
 from rag_assets.systems.code_memory.sources.git import UNDATED, GitSource
-from rag_assets.systems.code_memory.sources.repositories.refs import Refs
-from rag_assets.systems.code_memory.sources.repositories.repository import Repository
+from rag_assets.systems.code_memory.sources.repositories.repository import Refs, Repository
 from tests.repositories import OLD, WHO, MadeRepository, contents, listed, source_of
 
 

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from rag_assets.systems.code_memory.sources import repositories
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
-from rag_assets.systems.code_memory.sources.repositories.exclusion import EXCLUSION_RULES, Exclusion
-from rag_assets.systems.code_memory.sources.repositories.generated import (
+from rag_assets.systems.code_memory.sources.repositories.exclusion import (
     _MARK,
     _WORDS,
+    EXCLUSION_RULES,
+    Exclusion,
     is_generated,
     is_generated_name,
+    is_vendored,
 )
-from rag_assets.systems.code_memory.sources.repositories.trees import LINK
-from rag_assets.systems.code_memory.sources.repositories.vendored import is_vendored
+from rag_assets.systems.code_memory.sources.repositories.objects import LINK
 from tests.repositories import MadeRepository, listed
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
-from rag_assets.systems.code_memory.sources.repositories.index_file import read_index
+from rag_assets.systems.code_memory.sources.repositories.worktree import read_index
 from tests.repositories import OLD, MadeRepository, contents, listed
 
 FILES = {"src/app.py": "print(1)\n", "src/other.py": "other = 1\n", "README.md": "# Shop\n"}

@@ -15,8 +15,10 @@ import pytest
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.sources.model import uri_of
-from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, NamesCalled
-from rag_assets.systems.code_memory.catalog.relation_names import (
+from rag_assets.systems.code_memory.catalog.found_relations import (
+    Direction,
+    FoundEdge,
+    NamesCalled,
     defined,
     own_spellings_of,
     qualified,
@@ -24,7 +26,7 @@ from rag_assets.systems.code_memory.catalog.relation_names import (
 )
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
-from rag_assets.systems.code_memory.retrieval.handed_on import HandedOn, Sought
+from rag_assets.systems.code_memory.retrieval.view import Reexports, Sought
 from rag_assets.systems.code_memory.symbols.names import FILE, short_name
 
 REPOSITORY = "repo"
@@ -76,13 +78,13 @@ class Files:
         return {one: {REPOSITORY: self.names[one]} for one in shorts if one in self.names}
 
     @property
-    def handed_on(self) -> HandedOn:
-        return HandedOn(self.edges, self.called)
+    def reexports(self) -> Reexports:
+        return Reexports(self.edges, self.called)
 
     def means(self, name: str, path: str) -> str | None:
         """The definition behind a name that a file imports."""
         sought = Sought(REPOSITORY, name, path)
-        return self.handed_on.definitions([sought]).get(sought)
+        return self.reexports.find_definitions([sought]).get(sought)
 
 
 PYTHON = {
@@ -149,7 +151,7 @@ def test_a_name_leads_to_what_is_handed_on(
     found = Files(files)
     assert found.means(name, path) == meant
     if meant is not None:
-        others = found.handed_on.names([meant])
+        others = found.reexports.list_other_names([meant])
         assert any(
             found.means(other, path) == meant and other.endswith(name.lstrip("@/"))
             for other in others
@@ -282,5 +284,5 @@ def test_modules_export_what_node_finds(tmp_path: Path) -> None:
 def test_no_name_of_files_or_documents_is_looked_for() -> None:
     found = Files(PYTHON)
     names = [f"{FILE}repo/shop/x.py", "App\\Models\\Bill", "table:bills", "config:a.b"]
-    assert found.handed_on.names(names) == []
+    assert found.reexports.list_other_names(names) == []
     assert short_name("as::Bill") == "bill"

@@ -1,4 +1,10 @@
-"""Finds names of a repository in a question, and whether it only asks about relations."""
+"""What a question asks for: the names in it, kinds of definitions, and its topic.
+
+"Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
+request and a table without naming any. Such words state the kind; the other words state the topic.
+A full-text search for words such as "endpoint" would only match definitions that happen to be named
+so.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +112,7 @@ class AskedNames:
     """The names in a question.
 
     Attributes:
-        names: the names as written, in order.
+        names: the names as written.
         wanted: source types that its words ask for.
         relational: whether all words besides the names concern relations.
         is_bare: whether it consists of names alone.
@@ -130,64 +136,54 @@ def asked_names(
     controller_class: str | None = None,
     table_name: str | None = None,
 ) -> AskedNames:
-    """Return the names in a question; names that are passed separately come first.
-
-    Args:
-        route_name, controller_class, table_name: names passed with the question.
-    """
-    given = [one for one in (route_name, controller_class) if one]
-    given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
-    said = _read_question(query)
-    words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
+    """Return the names in a question; names that are passed separately come first."""
+    names_in_options = [one for one in (route_name, controller_class) if one]
+    names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
+    in_question, rest = _read_question(query)
+    words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
-    names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
+    names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
-    plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
+    plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
-    is_bare = bool(said.names) and not said.rest
+    is_bare = bool(in_question) and not rest
     # A bare question may be an ordinary word and not a name.
-    relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
+    relational = bool(names_in_options) or any(map(_NAME.fullmatch, names)) or not is_bare
     return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
-@dataclass(frozen=True, slots=True)
-class _QuestionWords:
-    """The names in a question, and its other words."""
-
-    names: list[str]
-    rest: list[str]
-
-
-def _read_question(query: str) -> _QuestionWords:
-    said = _QuestionWords([], [])
+def _read_question(query: str) -> tuple[list[str], list[str]]:
+    """Return the names in a question, and its other words."""
+    names: list[str] = []
+    rest: list[str] = []
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
         # A question of a single word is a name whatever its form: `save!`, `nil?` or `x=`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
-        return _QuestionWords([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
+        return [whole, plain] if _MARKED.fullmatch(whole) else [plain], []
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)
         after = tokens[at + 1].group().rstrip(_ENDS) if at + 1 < len(tokens) else ""
         if token in _METHODS and after.startswith("/"):
-            said.names.append(f"{token} {after}"[:_LONGEST])
+            names.append(f"{token} {after}"[:_LONGEST])
             at += 2
         elif _is_name(token, tokens[at], query):
-            said.names.append(token)
+            names.append(token)
             # A word for a type that only describes a name does not ask for that type.
-            if said.rest and said.rest[-1] in _TYPES:
-                said.rest.pop()
+            if rest and rest[-1] in _TYPES:
+                rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(said.rest):
-            said.names.append(after)
+        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(rest):
+            names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
-            said.names.append(token)
+            names.append(token)
             at += 2
         else:
-            said.rest.append(token)
+            rest.append(token)
             at += 1
-    return said
+    return names, rest
 
 
 def _is_requested_type(rest: list[str]) -> bool:
@@ -216,3 +212,79 @@ def _may_be_called(word: str) -> bool:
 
 def _singular(word: str) -> str:
     return word.removesuffix("s") if len(word) > 1 else word
+
+
+_TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
+    {
+        "endpoint": ("route", "controller_method"),
+        "url": ("route", "controller_method"),
+        "api": ("route", "controller_method"),
+        "validat": ("request",),
+        "authori": ("policy",),
+        "allow": ("policy",),
+        "permi": ("policy",),
+        "forbid": ("policy",),
+        "background": ("job",),
+        "asynchron": ("job",),
+        "announc": ("event", "listener"),
+        "notif": ("event", "listener"),
+        "react": ("event", "listener"),
+        "column": ("table", "migration"),
+        "schema": ("table", "migration"),
+        "database": ("table", "model"),
+        "stor": ("table", "model"),
+        "kept": ("table", "model"),
+        "sav": ("table", "model"),
+        "record": ("table", "model"),
+        "persist": ("table", "model"),
+    }
+)
+"""Source types, by the beginning of a word that asks for them."""
+
+_ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
+"""Words in questions about code that do not belong to the topic, without the plural `s`."""
+
+_KIND_TOKEN: Final = re.compile(r"[^\s,;:?!()\"]+")
+_COMPOUND: Final = re.compile(r"[A-Za-z]+(?:[.-][A-Za-z]+)+")
+_TEST: Final = re.compile(r"\btest", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedKinds:
+    """The kinds and the topic that a question asks for.
+
+    Attributes:
+        types: source types that its words ask for.
+        tests: whether it is about tests.
+        topic: the question without the words that ask for a kind; each compound is added a second
+            time as one word, as code writes it (`two-factor` as `twofactor`).
+    """
+
+    types: frozenset[str]
+    tests: bool
+    topic: str
+
+
+def asked_kinds(query: str) -> AskedKinds:
+    """Return the kinds that a question asks for, and its topic."""
+    types: set[str] = set()
+    topic: list[str] = []
+    for token in _KIND_TOKEN.findall(query):
+        types_of_words = [_types_asked_by(word.lower()) for word in _WORD.findall(token)]
+        types.update(*(found for found in types_of_words if found is not None))
+        if any(found is None for found in types_of_words) or not types_of_words:
+            topic.append(token)
+            if _COMPOUND.fullmatch(token):
+                topic.append(re.sub("[.-]", "", token))
+    return AskedKinds(frozenset(types), _TEST.search(query) is not None, " ".join(topic) or query)
+
+
+def _types_asked_by(word: str) -> tuple[SourceType, ...] | None:
+    """Return the types that a word asks for, () for a filler word, None for a word of the topic."""
+    if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
+        return ()
+    named = types_of_word(word)
+    by_beginning = next(
+        (t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ()
+    )
+    return (*named, *by_beginning) or None

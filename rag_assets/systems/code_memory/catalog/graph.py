@@ -1,0 +1,386 @@
+"""The graph of one build: its documents, and the definitions and edges of their texts, in columns.
+
+Columns of numbers store a table's rows in a few bytes each. A segment has the rows of some texts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.systems.code_memory.catalog.found_relations import (
+    FoundEdge,
+    FoundSymbol,
+    NamesCalled,
+)
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
+
+NONE = -1
+"""The number that represents a missing name."""
+
+
+def numbers(values: Iterable[int] = ()) -> array[int]:
+    """Return a column of 32-bit numbers."""
+    return array("i", values)
+
+
+class Names:
+    """Distinct texts, each with a number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+        self.bytes = 0
+
+    def add(self, text: str | None) -> int:
+        """Return the number of a text, which is added if it is new; NONE for None."""
+        if text is None:
+            return NONE
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self._texts)
+            self._texts.append(text)
+            self.bytes += sys.getsizeof(text) + _BYTES_OF_NAME
+        return number
+
+    def of(self, text: str) -> int | None:
+        """Return the number of a text; None if it was not added."""
+        return self._numbers.get(text)
+
+    def __getitem__(self, number: int) -> str:
+        return self._texts[number]
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+_BYTES_OF_NAME = 110
+"""Estimated bytes of a name in the list and the table, including its number and spare capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Finds the rows of a column by the number in them."""
+
+    order: array[int]
+    begins: array[int]
+
+    @classmethod
+    def of(cls, column: array[int], count: int) -> Lookup:
+        """Return a lookup for a column.
+
+        Args:
+            column: numbers below `count`; rows with NONE are not found.
+            count: how many different numbers exist.
+        """
+        values = np.frombuffer(column, dtype=np.int32)
+        order = np.argsort(values, kind="stable").astype(np.int32)
+        counts = np.bincount(values + 1, minlength=count + 1)
+        return cls(_column(order), _column(np.cumsum(counts)))
+
+    def rows(self, number: int) -> array[int]:
+        """Return the rows with this number, in order."""
+        return self.order[self.begins[number] : self.begins[number + 1]]
+
+    @property
+    def bytes(self) -> int:
+        """Return the size in bytes."""
+        return len(self.order) * self.order.itemsize + len(self.begins) * self.begins.itemsize
+
+
+def _column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) -> array[int]:
+    column = numbers()
+    column.frombytes(values.astype(np.int32).tobytes())
+    return column
+
+
+_NUMBER = 4
+_HASH = 32
+_NO_HASH = bytes(_HASH)
+
+
+@dataclass(slots=True)
+class Edges:
+    """The columns of edges: numbers of names, and the number of the text that states each edge."""
+
+    text: array[int] = field(default_factory=numbers)
+    position: array[int] = field(default_factory=numbers)
+    kind: array[int] = field(default_factory=numbers)
+    stated_of: array[int] = field(default_factory=numbers)
+    target: array[int] = field(default_factory=numbers)
+    how: array[int] = field(default_factory=numbers)
+    path: array[int] = field(default_factory=numbers)
+    first: array[int] = field(default_factory=numbers)
+    last: array[int] = field(default_factory=numbers)
+    confidence: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(slots=True)
+class Symbols:
+    """The columns of definitions: numbers of names, and of the text that each is in."""
+
+    text: array[int] = field(default_factory=numbers)
+    position: array[int] = field(default_factory=numbers)
+    symbol: array[int] = field(default_factory=numbers)
+    short: array[int] = field(default_factory=numbers)
+    role: array[int] = field(default_factory=numbers)
+    public: array[int] = field(default_factory=numbers)
+    first: array[int] = field(default_factory=numbers)
+    last: array[int] = field(default_factory=numbers)
+    hashes: bytearray = field(default_factory=bytearray)
+
+    def content_hash(self, row: int) -> str | None:
+        """Return the content hash in a row; None if it has none."""
+        found = self.hashes[row * _HASH : (row + 1) * _HASH]
+        return None if found == _NO_HASH else found.hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The definitions and edges of some texts.
+
+    Attributes:
+        first: number of the first of its texts, which are numbered consecutively.
+        count: the number of texts.
+        names: all strings in its columns.
+        kinds: the number of each kind of edges.
+        edges, symbols: the rows, in the order of texts and positions.
+        stated_of, target, symbol, short: lookups of rows by the name in that column.
+        edges_of, symbols_of: lookups of rows by text; texts are numbered from 0 in the segment.
+    """
+
+    first: int
+    count: int
+    names: Names
+    kinds: Mapping[str, int]
+    edges: Edges
+    symbols: Symbols
+    stated_of: Lookup
+    target: Lookup
+    symbol: Lookup
+    short: Lookup
+    edges_of: Lookup
+    symbols_of: Lookup
+
+    @property
+    def bytes(self) -> int:
+        """Return the approximate size of the segment in bytes, without reading all data."""
+        rows = len(self.edges.text) * len(Edges.__slots__)
+        rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
+        lookups = (self.stated_of, self.target, self.symbol, self.short)
+        of_texts = (self.edges_of, self.symbols_of)
+        return rows * _NUMBER + self.names.bytes + sum(one.bytes for one in (*lookups, *of_texts))
+
+
+class SegmentBuilder:
+    """Builds a segment, whose first text has a given number; texts may be added in any order."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._texts: dict[str, int] = {}
+        self._names = Names()
+        self._edges, self._symbols = Edges(), Symbols()
+
+    def add(
+        self,
+        keys: Sequence[str],
+        symbols: Iterable[Sequence[Any]],
+        edges: Iterable[Sequence[Any]],
+    ) -> None:
+        """Add the texts with these keys, and the rows of their definitions and edges."""
+        for key in keys:
+            self._texts.setdefault(key, self._first + len(self._texts))
+        add, columns = self._names.add, self._symbols
+        for key, position, symbol, short, role, public, first, last, content_hash in symbols:
+            columns.text.append(self._texts[key])
+            columns.position.append(position)
+            columns.symbol.append(add(symbol))
+            columns.short.append(add(short))
+            columns.role.append(add(role))
+            columns.public.append(public)
+            columns.first.append(first)
+            columns.last.append(last)
+            columns.hashes += _NO_HASH if content_hash is None else bytes.fromhex(content_hash)
+        edge_columns = self._edges
+        for key, position, kind, stated_of, target, how, confidence, first, last, path in edges:
+            edge_columns.text.append(self._texts[key])
+            edge_columns.position.append(position)
+            edge_columns.kind.append(add(kind))
+            edge_columns.stated_of.append(add(stated_of))
+            edge_columns.target.append(add(target))
+            edge_columns.how.append(add(how))
+            edge_columns.path.append(add(path))
+            edge_columns.first.append(first)
+            edge_columns.last.append(last)
+            edge_columns.confidence.append(confidence)
+
+    @property
+    def bytes(self) -> int:
+        """Return the approximate size of the segment in bytes."""
+        rows = len(self._edges.text) * (len(Edges.__slots__) + 3)
+        rows += len(self._symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER + 3)
+        return rows * _NUMBER + self._names.bytes
+
+    def done(self) -> tuple[Segment, dict[str, int]]:
+        """Return the segment, and the numbers of its texts by key."""
+        edges, symbols, names = self._edges, self._symbols, len(self._names)
+        segment = Segment(
+            *(self._first, len(self._texts), self._names),
+            {self._names[number]: number for number in set(edges.kind)},
+            *(edges, symbols),
+            stated_of=Lookup.of(edges.stated_of, names),
+            target=Lookup.of(edges.target, names),
+            symbol=Lookup.of(symbols.symbol, names),
+            short=Lookup.of(symbols.short, names),
+            edges_of=self._of_texts(edges.text),
+            symbols_of=self._of_texts(symbols.text),
+        )
+        return segment, self._texts
+
+    def _of_texts(self, column: array[int]) -> Lookup:
+        return Lookup.of(numbers(text - self._first for text in column), len(self._texts))
+
+
+MOST_MET = 20_000
+"""Maximum number of edges, and of definitions, that are cached when walks read them.
+
+Most walks read the same few edges, and the same few definitions with many relations.
+"""
+
+_BYTES_OF_DOCUMENT = 420
+"""Estimated bytes of a document in memory, including table entries but not its texts."""
+_BYTES_OF_MET = 400
+"""Estimated bytes of a cached edge or definition."""
+_BYTES_OF_NAME_MET = 150
+
+
+MOST_NAMES_MET = 100_000
+"""Maximum number of definition names in the cache of short names."""
+
+
+class NamesMet:
+    """Cached names of definitions, by scopes of the readers and by short name."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
+        self._count = 0
+
+    def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
+        """Return the names for one short name; None if it is not cached."""
+        return self._found.get((scopes, short))
+
+    def keep(self, scopes: frozenset[str], short: str, found: NamesCalled) -> None:
+        """Cache the names for one short name; if the cache would get too large, clear it first."""
+        count = 1 + sum(len(names) for names in found.values())
+        if self._count + count > MOST_NAMES_MET:
+            self._found, self._count = {}, 0
+        if count <= MOST_NAMES_MET:
+            self._found[scopes, short] = found
+            self._count += count
+
+
+@dataclass(slots=True, eq=False)
+class GraphDocument:
+    """A document with a version that searches return.
+
+    Attributes:
+        uri, source, access_scope, source_type: the same values as in the catalog.
+        repository: the repository of its source.
+        text_key, text: chunk_set_key and number of its text.
+    """
+
+    document_id: str
+    uri: str
+    source: str
+    repository: str
+    access_scope: str
+    source_type: str
+    kinds_json: str | None
+    text_key: str
+    text: int
+    _kinds: Mapping[str, str] | None = None
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Return the kinds of the definitions in the document."""
+        if self._kinds is None:
+            self._kinds = json.loads(self.kinds_json) if self.kinds_json else {}
+        return self._kinds
+
+
+@dataclass(frozen=True, slots=True)
+class GraphKey:
+    """The build that a graph belongs to."""
+
+    ref: TenantRef
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """The immutable graph of a build in one state of the relations.
+
+    Attributes:
+        key, state: its build and the state of the relations.
+        segments: segments with the rows of its texts, and possibly of texts that it no longer has.
+        texts: numbers of its texts, by chunk_set_key.
+        by_id: its documents by id.
+        holders, by_uri: its documents by the number of their text, and by their URI.
+        bytes: its size in memory.
+        edges_met, symbols_met: cached results of walks, by segment, row and document; see MOST_MET.
+        names_met: cached names of definitions by their short names.
+    """
+
+    key: GraphKey
+    state: RelationState
+    segments: tuple[Segment, ...]
+    texts: Mapping[str, int]
+    by_id: Mapping[str, GraphDocument]
+    holders: Mapping[int, Sequence[GraphDocument]] = field(init=False)
+    by_uri: Mapping[str, Sequence[GraphDocument]] = field(init=False)
+    bytes: int = field(init=False)
+    edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
+    symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
+    names_met: NamesMet = field(default_factory=NamesMet)
+    _firsts: Sequence[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        holders: dict[int, list[GraphDocument]] = {}
+        by_uri: dict[str, list[GraphDocument]] = {}
+        size = 0
+        for one in self.by_id.values():
+            by_uri.setdefault(one.uri, []).append(one)
+            holders.setdefault(one.text, []).append(one)
+            size += sys.getsizeof(one.uri) + sys.getsizeof(one.kinds_json) + _BYTES_OF_DOCUMENT
+        for name, value in (
+            ("holders", holders),
+            ("by_uri", by_uri),
+            ("bytes", size + sum(_bytes_of(one) for one in self.segments)),
+            ("_firsts", [one.first for one in self.segments]),
+        ):
+            object.__setattr__(self, name, value)
+
+    def segment_of(self, text: int) -> Segment:
+        """Return the segment that contains a text."""
+        return self.segments[bisect_right(self._firsts, text) - 1]
+
+    def at(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
+        """Yield the readable documents with these URIs."""
+        for uri in dict.fromkeys(uris):
+            yield from (one for one in self.by_uri.get(uri, ()) if one.access_scope in scopes)
+
+
+def _bytes_of(segment: Segment) -> int:
+    cached_rows = sum(
+        min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
+    )
+    names = min(MOST_NAMES_MET, len(segment.symbols.text))
+    return segment.bytes + cached_rows * _BYTES_OF_MET + names * _BYTES_OF_NAME_MET

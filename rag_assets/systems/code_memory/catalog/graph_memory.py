@@ -1,0 +1,285 @@
+"""The graphs that a process keeps in memory for the most recently queried tenants.
+
+A graph is loaded completely, or only its changes since a former state.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.documents.readable import select_returnable
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.systems.code_memory.catalog.graph import (
+    Graph,
+    GraphDocument,
+    GraphKey,
+    Segment,
+    SegmentBuilder,
+)
+from rag_assets.systems.code_memory.catalog.relation_rows import STATE, RelationState
+from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, symbols
+from rag_assets.systems.code_memory.sources.records import repository_of
+
+_BATCH = 1_000
+_MOST_SEGMENTS = 8
+_FEW_TEXTS = 1_000
+_WASTE = 2
+"""Maximum ratio of the number of all texts in the segments to that of the needed texts, and to that
+of the first segment's texts."""
+_SYMBOL_COLUMNS = (
+    *("chunk_set_key", "position", "symbol", "short", "role", "public"),
+    *("line_start", "line_end", "content_hash"),
+)
+_EDGE_COLUMNS = (
+    *("chunk_set_key", "position", "kind", "stated_of", "target", "how", "confidence"),
+    *("line_start", "line_end", "path"),
+)
+
+
+class GraphLoader:
+    """Reads graphs from the catalog; each graph shows exactly one state."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, key: GraphKey, most: int, former: Graph | None = None) -> Graph | None:
+        """Return the current graph of a build; None if it needs too much memory.
+
+        Args:
+            most: maximum size of the graph in bytes.
+            former: the build's graph in a former state, whose texts are reused.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        with self._database.snapshot() as connection:
+            state, rows = _read_documents(connection, key)
+            texts = {row[-1] for row in rows}
+            kept = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
+            missing = sorted(texts - kept.texts.keys())
+            if missing:
+                added = _load_segment(connection, key, missing, kept.next_text, most - kept.bytes)
+                if added is None:
+                    return None
+                segment, numbers = added.done()
+                kept = _ReusedSegments((*kept.segments, segment), {**kept.texts, **numbers})
+        by_id = _build_documents(rows, kept.texts)
+        graph = Graph(key, state, kept.segments, kept.texts, by_id)
+        return graph if graph.bytes <= most else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ReusedSegments:
+    """Segments that are reused, and the numbers of the needed texts in them."""
+
+    segments: tuple[Segment, ...] = ()
+    texts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def next_text(self) -> int:
+        return self.segments[-1].first + self.segments[-1].count if self.segments else 0
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self.segments)
+
+
+def _read_documents(
+    connection: Connection, key: GraphKey
+) -> tuple[RelationState, Sequence[Sequence[Any]]]:
+    """Return the state of the relations, and the documents, each with the key of its text last."""
+    known = and_(
+        document_kinds.c.tenant == documents.c.tenant,
+        document_kinds.c.document_id == documents.c.document_id,
+    )
+    query = (
+        select_returnable(
+            key.ref.id,
+            key.generation,
+            *(documents.c.document_id, documents.c.uri, documents.c.source),
+            *(documents.c.access_scope, documents.c.source_type),
+            *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
+        )
+        .outerjoin(document_kinds, known)
+        .where(document_index.c.chunk_set_key.is_not(None))
+    )
+    state = connection.execute(STATE, {"tenant": key.ref.id}).one()
+    return RelationState(*state), connection.execute(query).all()
+
+
+def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _ReusedSegments:
+    """Return the segments to reuse: all of them, only the first, or none.
+
+    When there are many small segments, they are combined. Everything is loaded again if too much of
+    it belongs to texts that no document has.
+    """
+    if former.state.rows != state.rows or not former.segments:
+        return _ReusedSegments()
+    texts = {key: number for key, number in former.texts.items() if key in wanted}
+    segments = former.segments
+    if len(segments) >= _MOST_SEGMENTS:
+        segments = segments[:1]
+        texts = {key: number for key, number in texts.items() if number < segments[0].count}
+    stored_count = sum(one.count for one in segments)
+    alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
+    return (
+        _ReusedSegments(segments, texts)
+        if alive and segments[0].count * _WASTE > stored_count
+        else _ReusedSegments()
+    )
+
+
+def _load_segment(
+    connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
+) -> SegmentBuilder | None:
+    """Return a segment of texts; None if it would exceed the maximum size."""
+    builder = SegmentBuilder(first)
+    for batch in batched(texts, _BATCH):
+        rows = (
+            connection.execute(_rows_of(table, columns, key.ref.id, batch)).all()
+            for table, columns in ((symbols, _SYMBOL_COLUMNS), (edges, _EDGE_COLUMNS))
+        )
+        builder.add(batch, *rows)
+        if builder.bytes > most:
+            return None
+    return builder
+
+
+def _rows_of(
+    table: Table, columns: Sequence[str], tenant_id: str, keys: Sequence[str]
+) -> Select[Any]:
+    return (
+        select(*(table.c[name] for name in columns))
+        .where(table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, keys))
+        .order_by(table.c.chunk_set_key, table.c.position)
+    )
+
+
+def _build_documents(
+    rows: Sequence[Sequence[Any]], texts: Mapping[str, int]
+) -> dict[str, GraphDocument]:
+    intern = sys.intern
+    return {
+        document_id: GraphDocument(
+            *(document_id, uri, intern(source), intern(repository_of(source)), intern(scope)),
+            *(intern(source_type), kinds, text_key, texts[text_key]),
+        )
+        for document_id, uri, source, scope, source_type, kinds, text_key in rows
+    }
+
+
+_LOG = logging.getLogger(__name__)
+
+MOST_BYTES = 256 * 1024**2
+_MOST_TENANTS = 10_000
+_REST = 5.0
+"""Pause before a tenant's graph is loaded again, as a multiple of the last load's duration."""
+_LONGEST_REST = 10.0
+"""Maximum pause in seconds; after that time, loading only the changes beats a full load."""
+_LATER_SECONDS = 600.0
+"""Seconds until the next attempt to load a graph that did not fit or could not be read."""
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """The graph of one tenant that was last loaded.
+
+    Attributes:
+        not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
+        loads: whether a graph is being loaded now.
+    """
+
+    graph: Graph | None = None
+    not_before: float = 0.0
+    loads: bool = False
+
+
+class RelationGraphs:
+    """The graphs of tenants that are queried repeatedly, as many as fit into memory.
+
+    Callers never wait for a graph. While the graph is not loaded, or is older than the catalog, the
+    catalog answers, and the graph is updated in the background.
+
+    Args:
+        most_bytes: the maximum size of all graphs together.
+    """
+
+    def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._loader = GraphLoader(database)
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
+
+    def of(self, key: GraphKey, state: RelationState) -> Graph | None:
+        """Return the graph of a build in exactly this state; None if it is not loaded.
+
+        Only the second query for a tenant loads its graph: a process that queries once does not
+        need it.
+        """
+        with self._lock:
+            tenant = self._tenants.get(key.ref.id)
+            if tenant is None:
+                self._tenants[key.ref.id] = _Tenant()
+                self._drop_least_used()
+                return None
+            self._tenants.move_to_end(key.ref.id)
+            graph = tenant.graph
+            if graph is not None and (graph.key, graph.state) == (key, state):
+                return graph
+            if not tenant.loads and time.monotonic() >= tenant.not_before and self.most_bytes:
+                tenant.loads = True
+                threading.Thread(
+                    target=self._load, args=(key, tenant), name="relation-graph", daemon=True
+                ).start()
+        return None
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of all graphs in bytes."""
+        with self._lock:
+            return self._bytes()
+
+    def _load(self, key: GraphKey, tenant: _Tenant) -> None:
+        former = tenant.graph if tenant.graph is not None and tenant.graph.key == key else None
+        graph, rest = None, _LATER_SECONDS
+        try:
+            with self._turn:
+                started = time.monotonic()
+                graph = self._loader.load(key, self.most_bytes, former)
+                if graph is not None:
+                    rest = min(_LONGEST_REST, _REST * (time.monotonic() - started))
+        except RagAssetsError as error:
+            _LOG.warning(f"{key.ref.id}: its relations were not read into memory: {error}")
+        finally:
+            with self._lock:
+                tenant.graph, tenant.loads = graph, False
+                tenant.not_before = time.monotonic() + rest
+                self._drop_least_used()
+
+    def _drop_least_used(self) -> None:
+        """Drop the least recently queried graphs until the others fit."""
+        while len(self._tenants) > _MOST_TENANTS:
+            self._tenants.popitem(last=False)
+        used_bytes = self._bytes()
+        for tenant in self._tenants.values():
+            if used_bytes <= self.most_bytes:
+                return
+            if tenant.graph is not None:
+                used_bytes -= tenant.graph.bytes
+                tenant.graph = None
+
+    def _bytes(self) -> int:
+        return sum(one.graph.bytes for one in self._tenants.values() if one.graph is not None)
