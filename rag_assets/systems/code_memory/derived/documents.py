@@ -13,16 +13,18 @@ from typing import Final
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
 from rag_assets.systems.code_memory.derived.labels import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.routes import page_route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
-SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, "imports"}
+SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, OPERATION, "imports"}
 """Kinds of the facts that signs_of reads."""
 _LARAVEL: Final = "interpreter of Laravel"
 _DJANGO: Final = "interpreter of Django"
+_OPERATIONS: Final = "API description"
 """Signs for the interpreters; all other signs are names of frameworks, which contain no blank."""
 
 
@@ -38,6 +40,8 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
         found.add(_LARAVEL)
     if file.language == "python" and speaks_of_django(file):
         found.add(_DJANGO)
+    if any(fact.kind == OPERATION for fact in file.facts):
+        found.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, own):
         paths = (page_route(one, file.path) for one in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
@@ -56,8 +60,8 @@ def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | Non
         signs: the signs of all files of a repository.
         own: frameworks of the tenant; see all_frameworks.
     """
-    if _LARAVEL in signs:
-        return None
+    if _LARAVEL in signs or _OPERATIONS in signs:
+        return None  # Both need definitions in any language.
     frameworks = all_frameworks(own)
     used = [o for o in frameworks if o.name in signs and (o.pages or _reads_facts(o))]
     languages = {language for one in used for language in one.languages}
@@ -100,6 +104,8 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
+    for document in [*derive_operations(files, documents.values())]:
+        documents.setdefault(document.name, document)
     documents, cut = add_tests_to_routes(documents, files, frameworks)
     unresolved = (why for one in found for why in one.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))

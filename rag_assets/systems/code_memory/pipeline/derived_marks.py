@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.catalog.derivations import Fingerprint
 from rag_assets.systems.code_memory.sources.derived import DerivedConfig
 from rag_assets.tenants.model import Tenant
 
-DERIVING_VERSION: Final = 6
+DERIVING_VERSION: Final = 7
 """Increase this number when the same files would yield other derived documents or labels."""
 _ALL: Final = "*"
 _TEXTS: Final = "!"

@@ -43,6 +43,7 @@ LANGUAGES = {
     ".swift": "swift",
     ".ts": "typescript",
     ".tsx": "typescript",
+    ".yml": "yaml",
 }
 HOSTILE_SECONDS = 10.0
 MOST_FACTS = 2_001
