@@ -33,7 +33,7 @@ PHRASES: Final = {
     r"\bhangs? on\b": "depends on",
     r"\b(?:wholly|surely|hardly)\b": "completely, certainly, rarely; or leave it out",
     r"\bbegun\b": "started",
-    r"\bis no (?!longer|more|less|better)\w": "negate the verb: 'is not a number', not 'is no number'",
+    r"\bis no (?!longer|more|less|better)\w": "negate the verb: 'is not a number'",
     r"^(?:Of|What|Whose|Where) ": "start with a verb or a noun",
 }
 """Patterns that docstrings may not contain, each with what to write instead."""
