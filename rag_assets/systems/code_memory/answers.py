@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Origin, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
@@ -29,7 +29,6 @@ from rag_assets.systems.code_memory.outlines import (
     shown_name,
     within_limit,
 )
-from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
@@ -38,7 +37,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     file_node,
     node_of,
 )
-from rag_assets.systems.code_memory.retrieval.unresolved import Question
+from rag_assets.systems.code_memory.retrieval.questions import clarification_of
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     UsesFound,
@@ -47,7 +46,13 @@ from rag_assets.systems.code_memory.retrieval.uses import (
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import (
+    MOST_NODES,
+    MOST_STEPS,
+    Question,
+    Walk,
+    Walker,
+)
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,

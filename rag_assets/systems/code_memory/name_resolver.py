@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, node_of
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,

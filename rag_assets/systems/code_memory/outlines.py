@@ -11,11 +11,11 @@ from typing import Final
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.contexts import neutralised
+from rag_assets.search.contexts import neutralised
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
-from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000

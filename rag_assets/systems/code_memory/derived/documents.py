@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
-from rag_assets.systems.code_memory.derived.labels import speaks_of_django
+from rag_assets.systems.code_memory.derived.documents import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes

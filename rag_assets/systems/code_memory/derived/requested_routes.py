@@ -14,9 +14,13 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    DerivedDocument,
+    Statement,
+    Unresolved,
+)
 from rag_assets.systems.code_memory.derived.operations import DESCRIBED
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,

@@ -10,7 +10,7 @@ from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import Fingerprint
-from rag_assets.systems.code_memory.sources.derived import DerivedConfig
+from rag_assets.systems.code_memory.sources.records import DerivedConfig
 from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 7
