@@ -56,7 +56,13 @@ from rag_assets.systems.code_memory.retrieval.walk import (
     Walker,
 )
 from rag_assets.systems.code_memory.rules import RuleBook
-from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, name_parts
+from rag_assets.systems.code_memory.symbols.names import (
+    FILE,
+    TABLE,
+    name_parts,
+    path_template,
+    request_of,
+)
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
@@ -130,6 +136,7 @@ class CodeAnswers:
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
+        lines += _explain_prefix(route, names)
         walks = self._walk_from(names, direction="out", depth=_CHAIN)
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
@@ -517,6 +524,15 @@ def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     for one in members:
         found.setdefault((one.source, one.name), node_of(one))
     return [*found.values()]
+
+
+def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
+    """Yield a line if the requested path is longer or shorter than the paths of these routes."""
+    asked = request_of(said)
+    shown = [name.removeprefix(ROUTE) for name in routes]
+    depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
+    if asked and path_template(asked[1]).count("/") not in depths:
+        yield f"{one_line(said)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
     path_spellings,
+    route_endings,
     route_spellings,
     symbol_spellings,
     table_spellings,
@@ -37,6 +38,7 @@ _MOST_NAMED: Final = 3
 _OF_FILES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ROUTE: Final = "route"
+_OPERATION: Final = "api_endpoint"
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
@@ -48,13 +50,19 @@ class NameResolver:
     tenant: Tenant
 
     def routes(self, said: str) -> list[Node]:
-        """Return the routes with this name, path or requested path; GET routes come first."""
-        spelled = [said, *route_spellings(said)]
-        for one in spelled:
-            found = [node for node in self._find_definitions(one) if node.source_type == _ROUTE]
-            if found:
-                return _sort_routes(found)
-        return []
+        """Return the routes with this name, path or requested path; GET routes come first.
+
+        If there is none, the first parts of the path are taken for a prefix that the server adds,
+        and at last for the path of an operation that only an API description states.
+        """
+        spelled = dict.fromkeys([said, *route_spellings(said)])
+        for ends in (spelled, route_endings(said)):
+            for one in ends:
+                found = [node for node in self._find_definitions(one) if node.source_type == _ROUTE]
+                if found:
+                    return _sort_routes(found)
+        described = [node for one in spelled for node in self._find_definitions(one)]
+        return _sort_routes(one for one in described if one.source_type == _OPERATION)
 
     def routes_to(self, said: str) -> list[Node]:
         """Return the routes that run a controller or one of its methods."""

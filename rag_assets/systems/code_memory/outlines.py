@@ -5,6 +5,7 @@ Texts from repositories are data: agents must not mistake them for statements of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -57,12 +58,25 @@ def place(uri: str | None, line: int | None, *, several: bool) -> str:
     return path if line is None else f"{path}:{line}"
 
 
+_MOST_SHOWN_PARTS: Final = 3
+_DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
+
+
 def shown_name(name: str) -> str:
-    """Return a node's name as people write it."""
+    """Return a node's name as people write it, without its package or namespace.
+
+    The file, which is shown next to the name, tells definitions of several packages apart.
+    """
     if name.startswith(_FILE):
         return path_of(name.removeprefix(_FILE))
-    # An anonymous class is named after its file, and the file is shown next to it anyway.
-    return (name.partition("#")[2] or name).removeprefix("route:")
+    # An anonymous class is named after its file.
+    shown = (name.partition("#")[2] or name).removeprefix("route:")
+    if not _DOTTED.fullmatch(shown):
+        return shown
+    parts = shown.split(".")
+    kept = parts[-2:] if len(parts) > _MOST_SHOWN_PARTS else parts
+    first_type = next((at for at, part in enumerate(kept) if part[0].isupper()), 0)
+    return ".".join(kept[first_type:])
 
 
 class Tree:

@@ -12,7 +12,9 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
+from rag_assets.systems.code_memory.derived.documents import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
 from rag_assets.systems.code_memory.django.kinds import kinds_of as django_kinds
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
@@ -23,10 +25,11 @@ from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
 from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
-SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, "imports"}
+SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, OPERATION, "imports"}
 """Kinds of the facts that signs_of reads."""
 _LARAVEL: Final = "interpreter of Laravel"
 _DJANGO: Final = "interpreter of Django"
+_OPERATIONS: Final = "API description"
 """Signs for the interpreters; all other signs are names of frameworks, which contain no blank."""
 _DJANGO_PACKAGES: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
@@ -50,6 +53,8 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
         found.add(_LARAVEL)
     if speaks_of_django(file):
         found.add(_DJANGO)
+    if any(fact.kind == OPERATION for fact in file.facts):
+        found.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, own):
         paths = (page_route(one, file.path) for one in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
@@ -67,8 +72,8 @@ def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | Non
     Args:
         signs: the signs of all files of a repository.
     """
-    if _LARAVEL in signs:
-        return None
+    if _LARAVEL in signs or _OPERATIONS in signs:
+        return None  # Both need definitions in any language.
     frameworks = all_frameworks(own)
     used = [o for o in frameworks if o.name in signs and (o.pages or _reads_facts(o))]
     languages = {language for one in used for language in one.languages}
@@ -115,6 +120,8 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
+    for document in [*derive_operations(files, documents.values())]:
+        documents.setdefault(document.name, document)
     documents, cut = add_tests_to_routes(documents, files, frameworks)
     unresolved = (why for one in found for why in one.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))

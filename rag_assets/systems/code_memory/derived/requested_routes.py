@@ -20,6 +20,7 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     Unresolved,
 )
+from rag_assets.systems.code_memory.derived.operations import DESCRIBED
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
@@ -30,7 +31,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 from rag_assets.systems.code_memory.frameworks.routers import singular
 from rag_assets.systems.code_memory.frameworks.statements import argument
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import FILE, path_template
+from rag_assets.systems.code_memory.symbols.names import FILE, path_suffixes, path_template
 from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -109,15 +110,21 @@ class _Routes:
             if document.source_type == "route":
                 self.is_any = True
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
-                steps = [self._root]
-                for part in _parts(path):
-                    steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
                 end = frozenset(methods.split("|")), name
-                steps[-1].ends.append(end)
-                if path.endswith("?}"):
-                    steps[-2].ends.append(end)
+                is_described = f"framework: {DESCRIBED}" in document.lines
+                for one in path_suffixes(path) if is_described else [path]:
+                    self._add_path(one, end)
                 for key in _names_of(document, path):
                     self._named.setdefault(key, []).append(end)
+
+    def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
+        """Add a route at its path, and at the shorter path if the last parameter is optional."""
+        steps = [self._root]
+        for part in _parts(path):
+            steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
+        steps[-1].ends.append(end)
+        if path.endswith("?}"):
+            steps[-2].ends.append(end)
 
     def matching(self, request: _Request) -> list[str]:
         """Return the routes that a request may reach, those with the most literal path."""

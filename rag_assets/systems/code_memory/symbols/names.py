@@ -22,6 +22,8 @@ _METHOD: Final = re.compile(
 _HOST: Final = re.compile(r"https?://[^/\s]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
 _MOST_PARTS: Final = 8
+_MOST_PREFIXES: Final = 3
+"""Maximum number of leading parts of a path that may be a server's prefix."""
 
 
 _NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
@@ -55,6 +57,17 @@ def requested_template(path: str) -> str:
     """Return the template of a requested path; parts that look like values become parameters."""
     parts = path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
+
+
+def path_suffixes(path: str) -> Iterator[str]:
+    """Yield the template of a path, and its ends that start with a literal part.
+
+    A server may put a prefix before all of its paths, in settings that the code does not show.
+    """
+    parts = path_template(path).split("/")[1:]
+    for at in range(min(len(parts), _MOST_PREFIXES + 1)):
+        if at == 0 or parts[at] != "{}":
+            yield "/" + "/".join(parts[at:])
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
@@ -258,6 +271,22 @@ def route_spellings(said: str) -> Iterator[str]:
         for chosen in combinations(reversed(free), count):
             template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
             yield f"{method} /{template}".lstrip()
+
+
+def route_endings(said: str) -> Iterator[str]:
+    """Yield the ends of a requested path with its method; the last part may be a parameter.
+
+    Args:
+        said: a requested path, such as `GET /api/invoices/42`.
+    """
+    asked = request_of(said)
+    if asked is None:
+        return
+    method, path = asked
+    for end in [*path_suffixes(requested_template(path))][1:]:
+        before, _, last = end.rpartition("/")
+        free = [f"{before}/{{}}"] if before and last != "{}" else []
+        yield from (f"{method} {one}".lstrip() for one in (end, *free))
 
 
 def path_spellings(said: str) -> list[str]:

@@ -8,9 +8,11 @@ from pathlib import Path
 from time import process_time
 
 import pytest
+from rag_assets.ingest.parsing.masking import masked
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.parsing.masking import mask_document
+from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
@@ -43,6 +45,7 @@ LANGUAGES = {
     ".swift": "swift",
     ".ts": "typescript",
     ".tsx": "typescript",
+    ".yml": "yaml",
 }
 HOSTILE_SECONDS = 10.0
 MOST_FACTS = 2_001

@@ -1,0 +1,98 @@
+"""Refuse wording that readers of this project had to read twice, in docstrings and names.
+
+python -m docs.tools.wording [FOLDER...]
+
+A pattern is here only if no place in the code needs it. CONTRIBUTING.md has the rules for what a
+pattern cannot see.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOTS: Final = (
+    "rag_assets",
+    "resources",
+    "sensors",
+    "checks",
+    "client",
+    "docs/tools",
+    "benchmarks",
+)
+
+PHRASES: Final = {
+    r"\b(?:told|telling) (?!apart)": "name the fact: 'the reported path', 'report the error'",
+    r"\blikewise\b": "repeat the verb, or join the two sentences",
+    r"\banew\b": "again",
+    r"\bbeside\b": "next to, in addition to, instead of: choose one",
+    r"\bhangs? on\b": "depends on",
+    r"\b(?:wholly|surely|hardly)\b": "completely, certainly, rarely; or leave it out",
+    r"\bbegun\b": "started",
+    r"\bis no (?!longer|more|less|better)\w": "negate the verb: 'is not a number'",
+    r"^(?:Of|What|Whose|Where) ": "start with a verb or a noun",
+}
+"""Patterns that docstrings may not contain, each with what to write instead."""
+
+NAMES: Final = {
+    "ahead": "a noun: clock_skew",
+    "anew": "a flag with its verb: relist, reset",
+    "begun": "started, start_nodes",
+    "beside": "a noun: other_build, for_superseded_build",
+    "gone": "removed, missing",
+    "lest": "a condition",
+    "meant": "intended, matching",
+    "told": "reported, known",
+}
+"""Names that no function, class, parameter or attribute may have, each with better ones."""
+
+
+def main() -> int:
+    """Print each refused place; return 1 if there is any."""
+    roots = sys.argv[1:] or ROOTS
+    places = [place for root in roots for path in python_files(root) for place in refused(path)]
+    for place in places:
+        sys.stderr.write(f"{place}\n")
+    return int(bool(places))
+
+
+def python_files(root: str) -> Iterator[Path]:
+    """Yield the Python files in a folder, without migrations."""
+    for path in sorted(Path(root).rglob("*.py")):
+        if "migrations" not in path.parts:
+            yield path
+
+
+def refused(path: Path) -> Iterator[str]:
+    """Yield place, pattern and advice for each refused phrase or name of a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in _names_in(node):
+            if (advice := NAMES.get(name.strip("_"))) is not None:
+                yield f"{path}:{_line(node)}: the name `{name}`: use {advice}"
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            for pattern, advice in PHRASES.items():
+                if (match := re.search(pattern, text, re.IGNORECASE)) is not None:
+                    yield f"{path}:{_line(node)}: `{match[0].strip()}` in a docstring: {advice}"
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node defines."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node.name
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Routes that only an API description states."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.systems.code_memory.derived.documents import languages_read, signs_of
+from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
+from tests.unit.systems.code_memory.frameworks.test_frameworks import derive, facts_of
+
+DESCRIPTION = """
+openapi: 3.0.1
+servers:
+  - url: http://localhost:9966/clinic/api
+paths:
+  /owners/{ownerId}:
+    get:
+      tags: [owners]
+      operationId: getOwner
+  /pets:
+    post:
+      tags: [pets]
+      operationId: add_pet
+    get:
+      tags: [pets]
+      operationId: listPets
+"""
+CONTROLLER = """
+package clinic;
+
+public class OwnerController implements OwnersApi {
+    public Owner getOwner(Integer ownerId) { return service.find(ownerId); }
+}
+"""
+MODEL = """
+package clinic;
+
+public class Pet {
+    public Owner getOwner() { return owner; }
+}
+"""
+HANDLERS = "package pets\n\nfunc (s *PetServer) AddPet(w http.ResponseWriter, r *http.Request) {}\n"
+HOW = "convention"
+TEST = """
+package clinic;
+
+class OwnerControllerTests {
+    @Test
+    void testGetOwner() throws Exception {
+        mockMvc.perform(get("/api/owners/1"));
+    }
+}
+"""
+
+
+def test_an_operation_leads_to_the_definition_of_its_id_in_any_language() -> None:
+    files = {
+        "src/main/resources/openapi.yml": DESCRIPTION,
+        "src/main/java/clinic/OwnerController.java": CONTROLLER,
+        "src/main/java/clinic/Pet.java": MODEL,
+        "pets/server.go": HANDLERS,
+    }
+    found = {one.name: one for one in derive(files).documents}
+    targets = {
+        (name, one.target, one.how, one.line_start)
+        for name, document in found.items()
+        for one in document.statements
+        if one.kind == "routes_to"
+    }
+    # Nothing implements listPets, and Pet.getOwner is not named after the operation's path.
+    assert targets == {
+        ("route:GET /clinic/api/owners/{ownerId}", "clinic.OwnerController.getOwner", HOW, 7),
+        ("route:POST /clinic/api/pets", "pets#PetServer.AddPet", HOW, 11),
+    }
+    called = found["route:GET /clinic/api/owners/{ownerId}"].called
+    assert {"route /api/owners/{}", "route get /owners/{}", "route getowner"} <= {*called}
+
+
+def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
+    files = {
+        "openapi.yml": DESCRIPTION,
+        "src/main/java/clinic/OwnerController.java": CONTROLLER,
+        "src/test/java/clinic/OwnerControllerTests.java": TEST,
+    }
+    (route,) = derive(files).documents
+    requests = [one for one in route.statements if one.kind == "requests"]
+    assert [(one.path, one.line_start) for one in requests] == [
+        ("src/test/java/clinic/OwnerControllerTests.java", 7)
+    ]
+
+
+def test_a_route_in_the_code_replaces_its_description() -> None:
+    app = """
+from fastapi import FastAPI
+app = FastAPI()
+
+@app.get("/owners/{owner_id}")
+def getOwner(owner_id: int): ...
+"""
+    found = derive({"openapi.yml": DESCRIPTION, "app/main.py": app}).documents
+    assert [one.name for one in found] == ["route:GET /owners/{owner_id}"]
+
+
+def test_names_that_many_definitions_have_lead_nowhere() -> None:
+    description = DESCRIPTION.replace("getOwner", "get").replace("[owners]", "[]")
+    classes = "".join(f"class C{n} {{ void get() {{}} }}\n" for n in range(4))
+    files = {"openapi.yml": description, "src/All.java": f"package all;\n{classes}"}
+    assert derive(files).documents == ()
+
+
+def test_a_description_makes_files_of_every_language_count() -> None:
+    described, plain = facts_of({"openapi.yml": DESCRIPTION, "settings.yml": "a: 1\n"})
+    assert languages_read(frozenset(signs_of(described))) is None
+    assert languages_read(frozenset(signs_of(plain))) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "ends"),
+    [
+        ("/clinic/api/owners/{id}", ["/clinic/api/owners/{}", "/api/owners/{}", "/owners/{}"]),
+        ("/{tenant}/owners", ["/{}/owners", "/owners"]),
+        ("/", ["/"]),
+        ("/a/b/c/d/e", ["/a/b/c/d/e", "/b/c/d/e", "/c/d/e", "/d/e"]),
+    ],
+)
+def test_ends_of_a_path_start_with_a_literal_part(path: str, ends: list[str]) -> None:
+    assert [*path_suffixes(path)] == ends
+
+
+def test_a_requested_path_may_have_the_prefix_of_a_server() -> None:
+    assert [*route_endings("GET /api/v2/owners/5")] == [
+        "get /v2/owners/{}",
+        "get /owners/{}",
+    ]
+    assert [*route_endings("/api/articles/my-first")] == [
+        "/articles/my-first",
+        "/articles/{}",
+        "/my-first",
+    ]
+    assert [*route_endings("owners.show")] == []
