@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psutil
-from rag_assets.cli.session import Session
-from rag_assets.search.model import Caller
 from sqlalchemy import text
 
 from benchmarks.code_memory import TENANT, percentiles, prepare, synced

@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rag_assets.cli.session import Session
 from sqlalchemy import func, insert, select
 
 from benchmarks.asked_moves import asked_moves, push

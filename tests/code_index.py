@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from rag_assets.search.model import Caller
 from sqlalchemy import Select, and_, select
 
 from rag_assets.pipeline.context import TenantContext

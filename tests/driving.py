@@ -15,14 +15,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import pytest
-from rag_assets.cli.session import Session
 
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.fact_stores import run_follow_up
-from rag_assets.pipeline.fact_stores import finish
 from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents

@@ -15,11 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.cli.session import Session
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.model import Hit, SearchRequest
-from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
-
 from benchmarks.code_questions.questions import DEPTH, Found, Question
 from benchmarks.servers import Servers
 from rag_assets.cli.session import Session
@@ -27,7 +22,6 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
-from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 

@@ -191,9 +191,8 @@ def _print_sentences(result: AnswerResult) -> None:
 
 
 def _print_citation(citation: Citation) -> None:
-    say(
-        f"[{citation.number}] {', '.join(filter(None, (citation.uri, describe_location(citation))))}"
-    )
+    place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
+    say(f"[{citation.number}] {place}")
     say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
     say()
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rag_assets.search.contexts import folded
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex

@@ -18,8 +18,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
-from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.sources.disk import MOST_MOUNTS, FolderIdentity
 from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed

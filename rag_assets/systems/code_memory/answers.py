@@ -12,7 +12,6 @@ from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, Origin, SearchAnswer
 from rag_assets.search.model import Caller, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE

@@ -16,7 +16,6 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.model import INDEXES
-from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 

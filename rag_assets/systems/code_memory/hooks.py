@@ -19,10 +19,6 @@ from typing import Final
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
 from rag_assets.runtime.watch_report import hooked_folder
-from rag_assets.systems.code_memory.sources.repositories.configuration import (
-    is_true,
-    parse_configuration,
-)
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,

@@ -18,7 +18,6 @@ from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
-from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of

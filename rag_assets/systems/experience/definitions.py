@@ -11,7 +11,6 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReportFile
-from rag_assets.systems.experience.checkpoints import Checkpoints
 from rag_assets.systems.experience.service import Checkpoints
 
 _WATCHER_DELAY = timedelta(seconds=2)

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
-from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource

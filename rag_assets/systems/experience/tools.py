@@ -23,8 +23,6 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.mcp.tools import Knowledge, Tool, current_message
 from rag_assets.privacy.masker import masker_of
 from rag_assets.search.contexts import neutralised
-from rag_assets.search.model import Role, SearchAnswer, SearchRequest
-from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.search.model import Caller, Role
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (

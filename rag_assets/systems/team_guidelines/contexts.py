@@ -39,11 +39,10 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.hits import without_passages
-from rag_assets.ingest.chunking.model import describe
+from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
+from rag_assets.search.access import DocumentReader
 from rag_assets.search.contexts import as_source, neutralised
 from rag_assets.search.hits import beginning_of, first_sentences, without_passages
 from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
@@ -431,7 +430,7 @@ def _render(hits: Sequence[Hit]) -> str:
 
 def _render_passage(number: int, hit: Hit) -> str:
     """Return a passage under a line that no document can imitate (see neutralised)."""
-    page = describe(hit) if hit.page is not None else ""
+    page = describe_location(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
     source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
     return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"

@@ -20,10 +20,9 @@ from rag_assets.api.guideline_responses import (
     UploadedDocument,
     camel,
 )
-from rag_assets.api.model import DocumentId
+from rag_assets.api.model import DocumentId, named_versions
 from rag_assets.api.problems import documented
 from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, replaced
-from rag_assets.api.model import DocumentId, named_versions
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
 from rag_assets.storage.catalog.uploads.states import UploadStatus

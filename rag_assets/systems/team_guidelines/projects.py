@@ -34,8 +34,8 @@ from rag_assets.common.errors import (
 from rag_assets.models.config import AUTO
 from rag_assets.models.factory import embedder_id_of, price_of
 from rag_assets.models.prices import Price
-from rag_assets.pipeline.tenancy import Projects
 from rag_assets.models.providers.registry import WITH_KEYS
+from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog

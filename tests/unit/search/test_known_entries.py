@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from rag_assets.search.services import KnownEntries
 
 from rag_assets.search.services import KnownEntries
 from rag_assets.storage.catalog.documents.readable import ReadableVersion

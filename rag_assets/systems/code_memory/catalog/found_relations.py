@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from rag_assets.search.access import ScopedDocument
 from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.search.access import ScopedDocument
 from rag_assets.systems.code_memory.sources.records import repository_of
 from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
 from rag_assets.systems.code_memory.symbols.naming import (

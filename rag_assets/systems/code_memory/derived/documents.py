@@ -12,7 +12,6 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
-from rag_assets.systems.code_memory.derived.documents import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes

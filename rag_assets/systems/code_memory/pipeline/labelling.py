@@ -26,7 +26,6 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, find_parsed_documents
-from rag_assets.pipeline.slices import Work, parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (

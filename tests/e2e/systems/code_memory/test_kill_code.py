@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
-from rag_assets.search.model import Caller
 
 from rag_assets.pipeline.context import Share
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.search.model import Caller
-from rag_assets.systems.code_memory.pipeline.relation_drift import compare_relations
 from rag_assets.systems.code_memory.pipeline.fact_store import compare_relations
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.code_index import differences, index_of, left_over

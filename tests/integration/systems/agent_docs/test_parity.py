@@ -23,9 +23,6 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, Hit
 
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.server import build_server

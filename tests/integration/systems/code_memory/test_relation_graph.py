@@ -9,8 +9,6 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from rag_assets.search.access import ScopedDocument
-from rag_assets.search.model import Caller
 from sqlalchemy import Delete, Update, delete, func, select, update
 
 from rag_assets.search.access import ScopedDocument

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller
 
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import Share

@@ -20,9 +20,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
-from rag_assets.search import AsyncRetriever
-from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchRequest
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app

@@ -16,9 +16,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from rag_assets.cli.session import Session
-from rag_assets.pipeline.separate_vectors import compare_vectors, fill_vectors
-from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 
 from rag_assets.checks.vectors_beside import verdict_of
 from rag_assets.cli.session import Session

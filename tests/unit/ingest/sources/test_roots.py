@@ -22,9 +22,6 @@ from rag_assets.ingest.sources.disk import (
 from rag_assets.ingest.sources.files import FILES, FilesConfig
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders
-from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig
-
-from rag_assets.common.errors import ConfigurationError, DocumentRejected, ListingFailed
 from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig
 from rag_assets.systems.code_memory.sources.git import GIT, GitConfig
 from tests.mounts import Mounts, with_mounts

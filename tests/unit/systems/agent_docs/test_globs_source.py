@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rag_assets.ingest.sources.disk import Roots
-from rag_assets.runtime.watched_folders import TenantSources, find_sources
 
 from rag_assets.common.errors import (
     ConfigurationError,

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from rag_assets.search.contexts import neutralised
 
 from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in, require_opt_in
 from rag_assets.models.config import EmbedderConfig

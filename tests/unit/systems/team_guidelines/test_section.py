@@ -7,18 +7,11 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rag_assets.search.contexts import neutralised
-from rag_assets.search.model import Hit
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.search.contexts import neutralised
 from rag_assets.search.model import Hit
-from rag_assets.systems.team_guidelines.section import (
-    HEADING,
-    render_passages,
-    render_text,
-)
 from rag_assets.systems.team_guidelines.contexts import HEADING, render_passages, render_text
 
 MARKER = re.compile(r"^--- Passage \[(\d+)\] \(source: (.*)\) ---$", re.MULTILINE)

@@ -8,11 +8,9 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from rag_assets.ingest.parsing.masking import masked
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.ingest.parsing.masking import mask_document
-from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,

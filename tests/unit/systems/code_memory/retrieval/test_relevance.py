@@ -5,7 +5,6 @@ from typing import Any
 
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller
-
 from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundEdge,
     FoundEdges,

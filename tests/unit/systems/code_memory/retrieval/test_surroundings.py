@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from rag_assets.search.access import FlatScopes
-from rag_assets.search.model import Caller
 
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller

@@ -7,10 +7,6 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
-from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.search.progress import SearchProgress, Verified
-from rag_assets.search.recall import Verify
-from rag_assets.search.services import SearchServices
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress, Verified
