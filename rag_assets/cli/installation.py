@@ -14,8 +14,8 @@ from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import counted
+from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
-from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.installation.home import Home
 from rag_assets.storage.installation.identity import (

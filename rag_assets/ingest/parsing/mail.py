@@ -16,7 +16,6 @@ from email.header import decode_header, make_header
 from email.message import Message
 
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
-from rag_assets.ingest.parsing import detection
 from rag_assets.ingest.parsing.blocks import (
     DEEPEST_LEVEL,
     Piece,
@@ -25,6 +24,7 @@ from rag_assets.ingest.parsing.blocks import (
     heading_name,
     limit_pieces,
 )
+from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.html import decode_page, read_page
 from rag_assets.ingest.parsing.media_types import EML, media_type_of
 from rag_assets.ingest.parsing.model import ParsedText
@@ -209,7 +209,7 @@ class _Reader:
             return
         data = read_content(part.message)
         try:
-            kind = detection(data, media_type_of(part.name) or part.message.get_content_type())
+            kind = detect(data, media_type_of(part.name) or part.message.get_content_type())
             if kind == EML:
                 yield from self.message(message_from_bytes(data), _ATTACHED_LEVEL + 1)
                 return

@@ -14,7 +14,8 @@ from types import MappingProxyType, ModuleType
 from typing import Protocol, cast
 
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.parsing import detection, media_types
+from rag_assets.ingest.parsing import media_types
+from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.media_types import SOURCE_TEXTS
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -191,7 +192,7 @@ def parse_key(
 def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
     """Load the libraries that parse these bytes; if this fails, parse() reports it."""
     with suppress(Exception):
-        parser_for(detection(data, media_type), options).warm_up()
+        parser_for(detect(data, media_type), options).warm_up()
 
 
 def more_seconds(
@@ -202,7 +203,7 @@ def more_seconds(
     Raises:
         DocumentRejected: the document cannot be parsed; parse() raises the same error.
     """
-    kind = detection(data, media_type)
+    kind = detect(data, media_type)
     return parser_for(kind, options).more_seconds(data, options, limits)
 
 
@@ -223,7 +224,7 @@ def parse(
         DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.
     """
     options = options or ParseOptions()
-    kind = detection(data, media_type)
+    kind = detect(data, media_type)
     function = parser_for(kind, options).function()
     limits = limits or ParseLimits()
     parsed = function(data, kind, options, limits)

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing import detection
 from rag_assets.ingest.parsing import media_types as types
+from rag_assets.ingest.parsing.detection import detect
 from tests.unit.ingest.parsing.containers import OLE2, ole2, ooxml, zipped
 
 _OPEN_XML = "openxmlformats-officedocument."
@@ -47,7 +47,7 @@ PYTHON = "text/x-python"
     ],
 )
 def test_content_decides_before_the_name(data: bytes, kind: str, declared: str | None) -> None:
-    assert detection(data, declared) == kind
+    assert detect(data, declared) == kind
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_content_decides_before_the_name(data: bytes, kind: str, declared: str |
     ],
 )
 def test_among_texts_the_name_decides(data: bytes, declared: str | None, kind: str) -> None:
-    assert detection(data, declared) == kind
+    assert detect(data, declared) == kind
 
 
 @pytest.mark.parametrize(
@@ -119,25 +119,25 @@ def test_among_texts_the_name_decides(data: bytes, declared: str | None, kind: s
 )  # fmt: skip
 def test_what_is_no_document_is_called_by_its_name(data: bytes, reason: str) -> None:
     with pytest.raises(DocumentRejected) as caught:
-        detection(data, types.MARKDOWN)
+        detect(data, types.MARKDOWN)
     assert caught.value.message == reason
 
 
 def test_an_encrypted_office_document_has_the_type_of_its_name() -> None:
     for kind in types.OOXML:
-        assert detection(ole2("EncryptionInfo", "EncryptedPackage"), kind) == kind
+        assert detect(ole2("EncryptionInfo", "EncryptedPackage"), kind) == kind
 
 
 def test_of_several_main_parts_the_name_selects_one() -> None:
     both = zipped({"[Content_Types].xml": f'"application/vnd.{WORD}" "application/vnd.{SHEETS}"'})
-    assert detection(both, types.XLSX) == types.XLSX
-    assert detection(both, types.PPTX) == types.DOCX
+    assert detect(both, types.XLSX) == types.XLSX
+    assert detect(both, types.PPTX) == types.DOCX
 
 
 @pytest.mark.parametrize("kind", types.BINARY)
 def test_a_text_with_the_name_of_another_format_is_refused(kind: str) -> None:
     with pytest.raises(DocumentRejected, match="the document is not a"):
-        detection(b"words", kind)
+        detect(b"words", kind)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_text_with_the_name_of_another_format_is_refused(kind: str) -> None:
 def test_telling_takes_no_time_whatever_the_bytes(data: bytes) -> None:
     started = time.process_time()
     with suppress(DocumentRejected):
-        detection(data)
+        detect(data)
     assert time.process_time() - started < 1
 
 

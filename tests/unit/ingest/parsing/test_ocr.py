@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from rag_assets.common.errors import DocumentRejected, DocumentScanned, DocumentTooLarge
-from rag_assets.ingest.parsing import detection
+from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -116,13 +116,13 @@ def test_damaged_pictures_are_refused_and_quoted_nowhere(media_type: str) -> Non
 
 def test_only_who_has_looked_at_the_content_may_say_that_it_is_a_picture() -> None:
     data = saved(drawn(), "PNG")
-    assert detection(data, "image/jpeg") == "image/png", "by its bytes"
+    assert detect(data, "image/jpeg") == "image/png", "by its bytes"
     with pytest.raises(DocumentRejected, match="a PNG picture") as refused:
-        detection(data, "text/markdown")
+        detect(data, "text/markdown")
     assert "parser.ocr" in (refused.value.hint or "")
     with pytest.raises(DocumentRejected):
-        detection(b"GIF89a" + bytes(100), "image/png")
-    assert detection(b"# Heading\n\nText.", "image/png") == "text/markdown"
+        detect(b"GIF89a" + bytes(100), "image/png")
+    assert detect(b"# Heading\n\nText.", "image/png") == "text/markdown"
 
 
 def test_keys_of_pictures_follow_their_parser_alone() -> None:
