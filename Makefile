@@ -179,6 +179,7 @@ lint: setup
 	@$(BIN)/ruff format --check --quiet $(CODE)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m docs.tools.wording
 	@$(BIN)/python -m docs.tools.pages --check
 	@$(BIN)/zensical build --strict > /dev/null
 

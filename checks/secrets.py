@@ -270,7 +270,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
         key, number = build.context.config_key, build.generation.number
-        if build.beside:
+        if build.is_superseded:
             ctx.catalog.index.put_off(ctx.ref, number, failures, config_key=key)
         else:
             ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)

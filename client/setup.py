@@ -1,6 +1,6 @@
 """Build rag_assets_client: the modules of rag_assets.client, and those that they import.
 
-In a checkout the package is written anew by each build, beside this file. A source distribution
+In a checkout the package is written again by each build, next to this file. A source distribution
 contains it.
 """
 

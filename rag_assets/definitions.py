@@ -58,7 +58,7 @@ LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
 @dataclass(frozen=True)
 class Parts:
-    """What Dagster loads besides resources: our declarations, and Dagster definitions of systems.
+    """The definitions that Dagster loads besides resources: our declarations, and Dagster definitions of systems.
 
     Attributes:
         assets, jobs, sensors, schedules: as in Dagster.

@@ -41,7 +41,7 @@ daily_costs = Schedule(
 
 @sensor(
     "removals",
-    "Requests a run where the removal of a tenant was begun, and nobody continues it.",
+    "Requests a run if the removal of a tenant was started, and no process continues it.",
     seconds=60,
     job="end_removals",
 )

@@ -1,1 +1,1 @@
-"""What makes the documentation: pages written from the code."""
+"""The generators of documentation: pages written from the code."""

@@ -80,7 +80,7 @@ def code_routes_table(result: _Result) -> str:
 
 
 def code_definitions_table(result: _Result) -> str:
-    """Exports and definitions beside those of a compiler or a judge."""
+    """Compare exports and definitions with those of a compiler or a judge."""
     rows = [
         [
             f"{name} at {found['commit'][:_SHOWN]}, {about}",

@@ -65,7 +65,7 @@ def experience_quality_table(result: _Result) -> str:
 
 
 def experience_costs_table(result: _Result) -> str:
-    """What captures, checkpoints, syncs and questions cost."""
+    """Return the costs of captures, checkpoints, syncs and questions."""
     first, later = result["first_sync"], result["later_sync"]
     rate = (
         f"{result['entries_per_second']:.0f} entries a second, {first['cpu']:.0f} s of CPU,"

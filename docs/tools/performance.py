@@ -325,7 +325,7 @@ def _seconds_without_imports(costs: _Costs, phase: str) -> str:
 
 
 def _useful(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
-    """Runs that ended, and brought back what was lost: doing nothing about it is no speed."""
+    """Runs that ended, and brought back what was lost: a run that does nothing is not fast."""
     return [cost for cost in costs.get(phase, []) if "wall" in cost and cost.get("restored", True)]
 
 

@@ -132,7 +132,7 @@ _PROGRAMS = {
 
 
 def _hybrids(result: _Result) -> str:
-    """The product beside other programs: quality by set, times, and another model."""
+    """Compare the product with other programs: quality by set, times, and another model."""
     means = [
         [f"nDCG@10, {found['sets']} sets: {group}", *_with_chance(found["programs"], _PROGRAMS)]
         for group, found in result["overall"].items()

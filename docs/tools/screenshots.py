@@ -1,4 +1,4 @@
-"""Screenshots of Dagster's UI and the pages beside it, for the documentation.
+"""Screenshots of Dagster's UI and our pages in it, for the documentation.
 
     rag-assets up && rag-assets sync TENANT && rag-assets check TENANT
     python -m docs.tools.screenshots http://127.0.0.1:3000 TENANT --browser /usr/bin/chromium
@@ -41,7 +41,7 @@ class Shot:
 
 
 def shots(tenant: str) -> Iterator[Shot]:
-    """What the documentation shows of a tenant."""
+    """Yield the screenshots of a tenant for the documentation."""
     yield Shot("asset-graph", _GROUP, "Asset checks", 560, 1900)
     partition = f"view=partitions&partition={tenant}"
     yield Shot("ui-search-index", f"/assets/search_index?{partition}", "failed documents")

@@ -36,10 +36,10 @@ def origin(result: Mapping[str, Any]) -> str:
 
 
 def median_of(costs: Sequence[Mapping[str, Any]], field: str) -> float:
-    """Of one field of several measurements."""
+    """Return the median of one field of several measurements."""
     return median(cost[field] for cost in costs)
 
 
 def in_seconds(value: float) -> str:
-    """A time."""
+    """Format a time in seconds."""
     return f"{value:.2f} s" if value < _LONG else f"{value:.1f} s"

@@ -22,7 +22,6 @@ ROOTS: Final = (
     "checks",
     "client",
     "docs/tools",
-    "benchmarks",
 )
 
 PHRASES: Final = {
@@ -33,19 +32,15 @@ PHRASES: Final = {
     r"\bhangs? on\b": "depends on",
     r"\b(?:wholly|surely|hardly)\b": "completely, certainly, rarely; or leave it out",
     r"\bbegun\b": "started",
-    r"\bis no (?!longer|more|less|better)\w": "negate the verb: 'is not a number'",
+    r"(?<!there )\bis no (?!longer|more|less|better)\w": "negate the verb: 'is not a number'",
     r"^(?:Of|What|Whose|Where) ": "start with a verb or a noun",
 }
 """Patterns that docstrings may not contain, each with what to write instead."""
 
 NAMES: Final = {
-    "ahead": "a noun: clock_skew",
     "anew": "a flag with its verb: relist, reset",
     "begun": "started, start_nodes",
     "beside": "a noun: other_build, for_superseded_build",
-    "gone": "removed, missing",
-    "lest": "a condition",
-    "meant": "intended, matching",
     "told": "reported, known",
 }
 """Names that no function, class, parameter or attribute may have, each with better ones."""

@@ -1,4 +1,4 @@
-"""The tables of workspaces: judged questions, and vectors in pgvector beside Elasticsearch."""
+"""The tables of workspaces: judged questions, and vectors in pgvector and Elasticsearch."""
 
 from __future__ import annotations
 

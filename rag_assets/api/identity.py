@@ -221,12 +221,12 @@ class TokenLookups:
         """
         lookup = self._next.get(sha256)
         if lookup is None:
-            lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
+            lookup = self._next[sha256] = asyncio.create_task(self._look_up(sha256))
             lookup.add_done_callback(_retrieve_error)
         # `shield`: a cancelled request must not cancel the lookup that other requests wait for.
         return await asyncio.shield(lookup)
 
-    async def _begun(self, sha256: bytes) -> ServiceToken | None:
+    async def _look_up(self, sha256: bytes) -> ServiceToken | None:
         turn = self._under_way.setdefault(sha256, asyncio.Lock())
         async with turn:
             # Later requests start a new lookup, because this one may miss a revocation that came

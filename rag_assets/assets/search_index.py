@@ -114,7 +114,7 @@ def search_index(
             "by format": by_format(ctx),
         }
         merged = describe_compactions(compact_due(ctx))
-        if work.beside or work.generation.state != "SERVING":
+        if work.is_superseded or work.generation.state != "SERVING":
             builds = generations_report(names, ctx, current=True)
             if builds is not None:
                 context.log_event(builds)
@@ -142,7 +142,7 @@ def search_index(
         "dagster/row_count": report.live,
     }
     trouble = list(work.unlisted)
-    if outage is not None and work.beside:
+    if outage is not None and work.is_superseded:
         # This does not fail the run: the build of the present configuration continues, possibly
         # with another embedder.
         context.log.warning(

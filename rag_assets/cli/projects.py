@@ -81,10 +81,11 @@ def put_project(
         float | None, typer.Option(help="Spending cap of a month, in dollars.")
     ] = None,
     *,
-    anew: Annotated[
+    reset: Annotated[
         bool,
         typer.Option(
-            help="Reset all settings but caps and chat model to `projects` of tenants.yaml."
+            "--anew/--no-anew",
+            help="Reset all settings but caps and chat model to `projects` of tenants.yaml.",
         ),
     ] = False,
     profile: ProfileOption = None,
@@ -103,7 +104,7 @@ def put_project(
     settings = {name: value for name, value in given.items() if value is not None}
     named = _project(profile, organization, project)
     _require_made_here(named.profile)
-    done = _projects(session).put(named, _settings(settings), anew=anew)
+    done = _projects(session).put(named, _settings(settings), reset=reset)
     shown = {
         **_describe_project(session, done.record),
         "created": done.created,

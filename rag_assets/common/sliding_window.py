@@ -50,9 +50,9 @@ class SlidingWindowLimiter:
         """Count an amount as in progress."""
         self._in_progress += amount
 
-    def end(self, begun: int, amount: int, now: float) -> None:
+    def end(self, started_amount: int, amount: int, now: float) -> None:
         """Replace an amount in progress by the final amount, counted for one window from now."""
-        self._in_progress -= begun
+        self._in_progress -= started_amount
         if self._limit is not None:
             self._ended.append((now, amount))
             self._ended_sum += amount

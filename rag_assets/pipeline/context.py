@@ -39,7 +39,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Document
-from rag_assets.storage.index.beside import EntriesBeside
+from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
 from rag_assets.storage.index.protocols import EntryWriter
 from rag_assets.storage.index.store import VectorStore
@@ -242,7 +242,7 @@ class TenantContext:
             table = self.catalog.generations
             table.set_vectors_beside(self.ref, generation, "filling", retry_at=retry_at)
 
-        return EntriesBeside(self.store.entries, self.store.vectors, missed)
+        return MirroredEntries(self.store.entries, self.store.vectors, missed)
 
     def parse_key(self, document: Document) -> str:
         """Return the key of a document's parsed text in the lake."""

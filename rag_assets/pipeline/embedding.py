@@ -124,7 +124,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     started = time.monotonic()
-    collected = collect(ctx, ctx.embedder.embedder_id if work.beside else None)
+    collected = collect(ctx, ctx.embedder.embedder_id if work.is_superseded else None)
     parsed = documents_of(ctx, work)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(

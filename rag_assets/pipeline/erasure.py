@@ -104,15 +104,15 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
     Returns:
         The receipt, if credentials were found and everything was scanned.
     """
-    begun = begin_scan(ctx, by=by)
-    return None if begun is None else settle_scan(ctx, begun, seconds=seconds)
+    unfinished = begin_scan(ctx, by=by)
+    return None if unfinished is None else settle_scan(ctx, unfinished, seconds=seconds)
 
 
 def settle_scan(
-    ctx: TenantContext, begun: Erasure, *, seconds: float | None = None
+    ctx: TenantContext, unfinished: Erasure, *, seconds: float | None = None
 ) -> Receipt | None:
     """Continue a scan, and erase the credentials it found from every store; see rescan."""
-    erasure = scan(ctx, begun, scanner_of(ctx.settings.local), seconds=seconds)
+    erasure = scan(ctx, unfinished, scanner_of(ctx.settings.local), seconds=seconds)
     if erasure is None:
         return None
     if not erasure.counts:

@@ -1,4 +1,4 @@
-"""What systems derive from a tenant's documents: fact stores and follow-ups.
+"""Fact stores and follow-ups: data that systems derive from a tenant's documents.
 
 A chunker may return facts besides passages, such as which name a line defines. The lake keeps these
 facts. A system registers a `FactStore` under the name of its chunker. The store keeps what it
@@ -37,7 +37,7 @@ Kinds: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DerivedWork:
-    """What a fact store did at the end of a run.
+    """The work of a fact store at the end of a run.
 
     Attributes:
         changed: number of derived documents that are new, changed or deleted; the next listing

@@ -300,7 +300,7 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     progress = ctx.catalog.build_progress.read(ctx.ref.id, keys)
     pin = ctx.catalog.pins.find(ctx.ref.id)
     serving = next((g for g in live if g.state == "SERVING"), None)
-    wanted = {number for number, build in active.items() if not build.beside}
+    wanted = {number for number, build in active.items() if not build.is_superseded}
     return [
         _report(
             ctx,

@@ -199,12 +199,12 @@ class ActiveBuild:
 
     Attributes:
         context: the context of stages that work on it.
-        beside: whether the wanted build is a different one.
+        is_superseded: whether the wanted build is a different one.
     """
 
     context: TenantContext
     generation: Generation
-    beside: bool = False
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +213,19 @@ class ActiveBuilds:
 
     Attributes:
         wanted: the build that should answer: the pinned build, otherwise the configuration's.
-        beside: the build that answers while `wanted` is not published; None if `wanted` answers
+        superseded: the build that answers while `wanted` is not published; None if `wanted` answers
             itself, or the build that answers can no longer be written.
         not_writable: why the serving build cannot be written.
     """
 
     wanted: ActiveBuild
-    beside: ActiveBuild | None = None
+    superseded: ActiveBuild | None = None
     not_writable: str | None = None
 
     @property
     def all(self) -> tuple[ActiveBuild, ...]:
         """Return the one or two builds."""
-        return (self.wanted,) if self.beside is None else (self.wanted, self.beside)
+        return (self.wanted,) if self.superseded is None else (self.wanted, self.superseded)
 
 
 def active_builds(ctx: TenantContext) -> ActiveBuilds:
@@ -252,11 +252,11 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
     if serving is None or serving.number == present.number:
         return ActiveBuilds(wanted)
     try:
-        beside = ActiveBuild(ctx.for_build(serving), serving, beside=True)
+        superseded = ActiveBuild(ctx.for_build(serving), serving, is_superseded=True)
     except BuildNotWritable as error:
         return ActiveBuilds(wanted, not_writable=error.message)
     require_index(ctx, serving)
-    return ActiveBuilds(wanted, beside)
+    return ActiveBuilds(wanted, superseded)
 
 
 def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
@@ -269,7 +269,7 @@ def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Act
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is not None and serving != wanted:
         with suppress(BuildNotWritable):
-            found[serving.number] = ActiveBuild(ctx.for_build(serving), serving, beside=True)
+            found[serving.number] = ActiveBuild(ctx.for_build(serving), serving, is_superseded=True)
     return found
 
 

@@ -66,7 +66,7 @@ def list_documents(
     total = ListingReport()
     failures = []
     masker = _masker(ctx, scanner)
-    for planned in plan_sources(ctx, allow_deletes=allow_deletes, anew=allow_deletes):
+    for planned in plan_sources(ctx, allow_deletes=allow_deletes, relist=allow_deletes):
         plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:

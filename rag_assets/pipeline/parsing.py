@@ -215,7 +215,7 @@ class _Parsing:
             for document, error in self._failures
         ]
         put_off(ctx, self._work, failures)
-        if self._work.beside:
+        if self._work.is_superseded:
             return  # The configuration's build reports it.
         ctx.catalog.events.write(
             ctx.ref,

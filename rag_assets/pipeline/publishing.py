@@ -102,7 +102,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         generation.number,
         [version.indexed(work.config_key) for version in unchanged],
         clock_skew=ctx.clock.ahead,
-        for_superseded_build=work.beside,
+        for_superseded_build=work.is_superseded,
         recorders=_recorders(ctx, unchanged),
     )
     upserted, replaced = _publish(work.context, work, due)
@@ -114,9 +114,11 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics(tables_of(ctx.tenant))
     # This run may be the first one after a run that died before it published the build.
-    wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
+    wanted = (
+        active_builds(ctx).wanted if work.is_superseded else ActiveBuild(work.context, generation)
+    )
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
-    pending = pending_count(ctx) if work.beside or not serves else _pending_count(ctx, work)
+    pending = pending_count(ctx) if work.is_superseded or not serves else _pending_count(ctx, work)
     if not pending:
         for source in ctx.tenant.sources:
             ctx.catalog.syncs.record_success(ctx.ref, source.name, wanted.context.config_key)
@@ -243,7 +245,7 @@ def _publish_batch(
         ctx.catalog.index.commit(
             *(ctx.ref, generation.number, versions),
             clock_skew=ctx.clock.ahead,
-            for_superseded_build=work.beside,
+            for_superseded_build=work.is_superseded,
             recorders=_recorders(ctx, batch),
         )
     except (TenantGone, TenantLocked):

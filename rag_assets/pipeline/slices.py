@@ -105,7 +105,7 @@ class Work:
         config_key: the key of the build's configuration.
         documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
-        beside: whether the tenant's configuration asks for a different build.
+        is_superseded: whether the tenant's configuration asks for a different build.
     """
 
     context: TenantContext
@@ -113,7 +113,7 @@ class Work:
     config_key: str
     documents: tuple[Document, ...]
     unlisted: tuple[str, ...] = ()
-    beside: bool = False
+    is_superseded: bool = False
 
     @property
     def answers(self) -> bool:
@@ -177,14 +177,14 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     documents, they alternate from run to run.
     """
     builds = active_builds(ctx)
-    behind = [] if builds.beside is None else _pending(builds.beside)
-    if builds.beside is None or not behind:
+    behind = [] if builds.superseded is None else _pending(builds.superseded)
+    if builds.superseded is None or not behind:
         return _store_slice(builds.wanted, _pending(builds.wanted), run_id, unlisted)
-    if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.beside.generation.number:
+    if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.superseded.generation.number:
         pending = _pending(builds.wanted)
         if pending:
             return _store_slice(builds.wanted, pending, run_id, unlisted)
-    return _store_slice(builds.beside, behind, run_id, unlisted)
+    return _store_slice(builds.superseded, behind, run_id, unlisted)
 
 
 def load_work(ctx: TenantContext, run_id: str) -> Work:
@@ -210,7 +210,7 @@ def pending_count(ctx: TenantContext) -> int:
             ctx.ref.id,
             build.generation.number,
             build.context.config_key,
-            for_superseded_build=build.beside,
+            for_superseded_build=build.is_superseded,
         )
         for build in builds.all
     )
@@ -239,7 +239,7 @@ def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     """Return why documents of the slice wait for a retry; None if no document does."""
     # A document that could not be read does not wait for the embedder.
     ids = [p.document.document_id for p in find_parsed_documents(ctx, work.documents)]
-    if work.beside:
+    if work.is_superseded:
         return ctx.catalog.index.put_off_reason(ctx.ref.id, work.generation.number, ids)
     for document in ctx.catalog.documents.find(ctx.ref.id, ids):
         if document.status == "FAILED" and document.retry_at is not None:
@@ -260,7 +260,7 @@ def put_off(
     """
     ctx.guard()
     waits = _with_environment(ctx, waits)
-    if work.beside:
+    if work.is_superseded:
         number = work.generation.number
         ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
     elif deferred:
@@ -290,7 +290,7 @@ def _pending(build: ActiveBuild) -> list[str]:
         ctx.ref.id,
         build.generation.number,
         ctx.config_key,
-        for_superseded_build=build.beside,
+        for_superseded_build=build.is_superseded,
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
         answers=build.generation.state == "SERVING",
@@ -314,7 +314,9 @@ def _work(build: ActiveBuild, planned: Slice) -> Work:
         for document in documents
         if document.status != "DELETED" and document.access_scope != EXCLUDED
     )
-    return Work(ctx, build.generation, planned.config_key, living, planned.unlisted, build.beside)
+    return Work(
+        ctx, build.generation, planned.config_key, living, planned.unlisted, build.is_superseded
+    )
 
 
 def is_permanent(outage: RagAssetsError) -> bool:
@@ -347,7 +349,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         The number of documents.
     """
     waiting = ctx.catalog.index.pending(
-        ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.beside
+        ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.is_superseded
     )
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):

@@ -402,20 +402,20 @@ def decide_deletions(
 
 
 def plan_sources(
-    ctx: TenantContext, *, allow_deletes: bool = False, anew: bool = True
+    ctx: TenantContext, *, allow_deletes: bool = False, relist: bool = True
 ) -> Iterator[SourcePlan]:
     """List every configured source completely, one after the other, and compare each.
 
     Args:
         allow_deletes: whether a person has allowed any number of deletions.
-        anew: list a source even if it knows that its state is unchanged since its last listing.
+        relist: list a source even if it knows that its state is unchanged since its last listing.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
-        if not anew and last and (listing := _unchanged_listing(ctx, source, settings, last)):
+        if not relist and last and (listing := _unchanged_listing(ctx, source, settings, last)):
             yield SourcePlan(config, source, [], settings, listing)
             continue
         known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))

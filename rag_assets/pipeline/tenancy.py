@@ -242,11 +242,13 @@ class Projects:
             )
         return found[0]
 
-    def put(self, project: Project, settings: ProjectSettings, *, anew: bool = False) -> PutProject:
+    def put(
+        self, project: Project, settings: ProjectSettings, *, reset: bool = False
+    ) -> PutProject:
         """Create a project, or change the given settings; repeating the call changes nothing.
 
         Args:
-            anew: reset an existing project to the settings for projects in tenants.yaml; it keeps
+            reset: reset an existing project to the settings for projects in tenants.yaml; it keeps
                 its caps and the name of its chat model.
 
         Raises:
@@ -267,7 +269,7 @@ class Projects:
 
         def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
             config = project_config(
-                project, tenant_id, settings, beginning=beginning, present=present, anew=anew
+                project, tenant_id, settings, beginning=beginning, present=present, reset=reset
             )
             if {**config, "id": ""} not in usable:
                 _require_usable(config, former)

@@ -31,12 +31,12 @@ class TenantSources:
 
     Attributes:
         folders: absolute paths, in which symbolic links are not yet resolved.
-        told: whether changes in all sources are reported: changes in folders by the kernel, pushes
+        is_reported: whether changes in all sources are reported: changes in folders by the kernel, pushes
             and uploads by the catalog. Sources of other kinds must be listed to find changes.
     """
 
     folders: tuple[str, ...] = ()
-    told: bool = False
+    is_reported: bool = False
 
 
 def find_sources(record: TenantRecord, base: Path) -> TenantSources:
@@ -482,8 +482,8 @@ class SourceFolders:
     ) -> frozenset[str]:
         within = {folder for folder in self._readers if _is_below(folder, roots)}
         unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
-        told = {id_ for id_, of in sources.items() if of.told}
-        return frozenset(told - unwatched)
+        reported = {id_ for id_, of in sources.items() if of.is_reported}
+        return frozenset(reported - unwatched)
 
     def _is_skipped(self, path: str) -> bool:
         return os.path.basename(path) == ".git" or lies_in(path, self._local)  # noqa: PTH119

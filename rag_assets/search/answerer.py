@@ -85,7 +85,7 @@ def build_instructions() -> str:
     """Return the instructions for the model.
 
     They are the same in every request, and the same passages always give the same text. So a server
-    that caches prompt prefixes only has to read the question anew.
+    that caches prompt prefixes has to read only the question.
     """
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 

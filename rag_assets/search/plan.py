@@ -225,8 +225,8 @@ class SearchPlan:
         return progress if progress.hits is not None else await self._budget.run(progress)
 
     async def _run_step(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
-        if before.beside is not None and type(step) is not Recall:
-            before = await before.beside(replace(before, beside=None))
+        if before.concurrent_walk is not None and type(step) is not Recall:
+            before = await before.concurrent_walk(replace(before, concurrent_walk=None))
         if _is_trusted(type(step)):
             after = await step.run(before)
         else:

@@ -411,7 +411,7 @@ class SearchProgress:
         hits: the hits of the search; None before they are built.
         floor: floor of the question, if the question calibrates the threshold.
         walked: the walk that found candidates; None without a walk.
-        beside: a function that walks while the index is searched; None without such a walk.
+        concurrent_walk: a function that walks while the index is searched; None without such a walk.
         replaced: documents for which the last attempt found only outdated versions.
         recalls: number of attempts to recall current versions since entries were last read.
         reads: number of attempts to read the found entries.
@@ -454,7 +454,7 @@ class SearchProgress:
     floor: float | None = None
     walked: Walked | None = None
     pages: tuple[str, ...] | None = None
-    beside: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None
+    concurrent_walk: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None
     replaced: frozenset[tuple[str, str, str]] = frozenset()
     recalls: int = 0
     reads: int = 0

@@ -100,10 +100,10 @@ class Recall:
         """
         if progress.walked is not None and progress.walked.alone:
             return progress
-        if progress.beside is None:
+        if progress.concurrent_walk is None:
             return await self._recall_candidates(progress)
-        alone = replace(progress, beside=None)
-        walking = asyncio.ensure_future(progress.beside(alone))
+        alone = replace(progress, concurrent_walk=None)
+        walking = asyncio.ensure_future(progress.concurrent_walk(alone))
         try:
             recalled = await self._recall_candidates(alone)
         except BaseException:

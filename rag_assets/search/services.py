@@ -128,7 +128,7 @@ class KnownEntries:
         owner: Owner,
         state: Hashable,
         places: Sequence[Place],
-        beside: Iterable[str] = (),
+        prefetch: Iterable[str] = (),
     ) -> list[Candidate] | None:
         """Return the entries at the given places, in the same order; None if there are too many.
 
@@ -136,7 +136,7 @@ class KnownEntries:
             index_name, owner: the build.
             state: a value that stays equal as long as no document changes.
             places: at most MOST_PLACES.
-            beside: documents that later questions may ask for. They are read in the same
+            prefetch: documents that later questions may ask for. They are read in the same
                 request as documents that are not cached, since a request costs more than the
                 entries it returns.
         """
@@ -144,7 +144,7 @@ class KnownEntries:
         wanted = dict.fromkeys(place.document_id for place in places)
         unknown = [one for one in wanted if one not in known.documents]
         if unknown:
-            fresh = (one for one in beside if one not in known.documents and one not in wanted)
+            fresh = (one for one in prefetch if one not in known.documents and one not in wanted)
             unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
             request = RankingRequest(
                 Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True

@@ -132,7 +132,7 @@ def project_config(
     *,
     beginning: Mapping[str, Any],
     present: Mapping[str, Any] | None = None,
-    anew: bool = False,
+    reset: bool = False,
 ) -> dict[str, Any]:
     """Return the configuration of a project's tenant.
 
@@ -140,19 +140,19 @@ def project_config(
         settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the present configuration; None for a new project.
-        anew: replace the present configuration by the initial configuration. The caps and the name
+        reset: replace the present configuration by the initial configuration. The caps and the name
             of the chat model are kept; otherwise the project would spend more, or answer
             differently.
 
     Raises:
         InvalidRequest: the settings conflict with the operator's configuration.
     """
-    is_begun = present is None or anew
-    config = dict(beginning if is_begun else present or {})
+    is_new = present is None or reset
+    config = dict(beginning if is_new else present or {})
     config |= {"id": tenant_id, "profile": project.profile}
     config |= {"organization": project.organization, "project": project.project}
     given = settings.model_fields_set
-    if anew and present is not None:
+    if reset and present is not None:
         _keep(config, beginning, present)
     if "name" in given:
         _put(config, "name", settings.name)

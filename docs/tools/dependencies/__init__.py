@@ -1,4 +1,4 @@
-"""What the project is made of besides itself: locked packages, jars and the model, their licences.
+"""The dependencies of the project: locked packages, jars and the model, with their licences.
 
 `make audit` uses all of this; the page docs/dependencies.md and the bill of materials come from it.
 """

@@ -1,7 +1,7 @@
 """Coverage: how well a model reads a text.
 
 If a model was not trained on a script, its vocabulary has no words in that script. The tokenizer
-then spells words letter by letter, or replaces them by an unknown token, so that vectors hardly
+then spells words letter by letter, or replaces them by an unknown token, so that vectors barely
 depend on the meaning. In a language that the model was not trained on, but whose letters it knows,
 vectors depend on names and on words that languages share.
 """

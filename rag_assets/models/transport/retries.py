@@ -302,11 +302,11 @@ class Traffic:
                 self._tokens.begin(tokens)
             return wait
 
-    def _end(self, begun: int, tokens: int) -> None:
+    def _end(self, reserved: int, tokens: int) -> None:
         with self._lock:
             now = time.monotonic()
             self._requests.end(1, 1, now)
-            self._tokens.end(begun, tokens, now)
+            self._tokens.end(reserved, tokens, now)
 
 
 class _BulkPace:

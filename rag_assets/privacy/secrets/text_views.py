@@ -149,8 +149,8 @@ def _is_enclosed(text: str, first: int, last: int) -> bool:
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))
 
 
-def _is_open(beside: str) -> bool:
-    return not beside or beside in " \t\r\n\"'"
+def _is_open(neighbour: str) -> bool:
+    return not neighbour or neighbour in " \t\r\n\"'"
 
 
 def _blank(mark: re.Match[str]) -> str:

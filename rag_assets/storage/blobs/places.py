@@ -1,4 +1,4 @@
-"""Where blobs are stored: a local folder, or a prefix of an object store.
+"""Places where blobs are stored: a local folder, or a prefix of an object store.
 
 A file is received in a local folder, so that its content can be inspected and hashed before it is
 stored. It is then made durable in a staging folder, and moved to its name in one step. So a reader

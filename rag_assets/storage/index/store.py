@@ -83,7 +83,7 @@ def open_store(config: StoreConfig) -> VectorStore:
 
 
 def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
-    from rag_assets.storage.index.beside import SearcherBeside
+    from rag_assets.storage.index.second_store import SplitSearcher
     from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
 
@@ -95,6 +95,6 @@ def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
         vectors.close()
 
     def searcher() -> EntrySearcher:
-        return SearcherBeside(first.searcher(), PgVectorSearcher(url, config.prefix))
+        return SplitSearcher(first.searcher(), PgVectorSearcher(url, config.prefix))
 
     return replace(first, searcher=searcher, close=close, vectors=vectors)

@@ -179,7 +179,9 @@ class CodeAnswers:
             through, more = self._walk_models(walks)
             walks += through
         relations = {one: None for walk in walks for one in walk.relations}
-        start_nodes = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        start_nodes = [
+            node for walk in walks for node in walk.nodes if node.name in walk.start_names
+        ]
         uses = uses_of_nodes(
             resolver.view,
             _add_members(resolver.view, start_nodes),
@@ -254,7 +256,7 @@ class CodeAnswers:
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
-            ways = _shortest_paths(walk, {*walk.begun, name})
+            ways = _shortest_paths(walk, {*walk.start_names, name})
             start_keys |= {
                 (n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)
             }
@@ -280,7 +282,7 @@ class CodeAnswers:
             found: nodes, each with the path of names to it; this method adds the users to it.
             stated: relations; this method adds the relations of the users to it.
         """
-        first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
         frontier = _add_members(view, first)
         asked: UsesFound | None = None
         omitted = 0
@@ -440,7 +442,10 @@ class CodeAnswers:
     def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
         start_nodes = {
-            node.name: node for walk in walks for node in walk.nodes if node.name in walk.begun
+            node.name: node
+            for walk in walks
+            for node in walk.nodes
+            if node.name in walk.start_names
         }
         plain = question_name.lstrip("\\").replace("@", "::").lower()
         if len(start_nodes) == 1 and next(iter(start_nodes)).lower().endswith(plain):

@@ -57,8 +57,8 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     resolved = sum(one.resolved for one in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)
     statements = [one for found in unresolved.values() for one in found]
-    lines = [one.told for one in statements if one.about != INDEXES]
-    indexes = [one.told for one in statements if one.about == INDEXES]
+    lines = [one.description for one in statements if one.about != INDEXES]
+    indexes = [one.description for one in statements if one.about == INDEXES]
     return relations.materialization(
         names,
         ctx.ref.id,

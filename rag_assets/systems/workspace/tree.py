@@ -261,7 +261,7 @@ def judge_access(
     why = "none of the pages that decide is granted"
     if MEMBERS not in principals and any(MEMBERS in grants.get(one, ()) for one in standing.scopes):
         why += (
-            f" to these names, but one is to {MEMBERS}: a subject who is no guest reads it as one"
-            f" of them, which is told with principal={MEMBERS} beside its name"
+            f" to these names, but one is to {MEMBERS}: a subject who is not a guest reads it as a"
+            f" member; pass principal={MEMBERS} in addition to the subject's name"
         )
     return Verdict(False, standing.scope, None, None, why)

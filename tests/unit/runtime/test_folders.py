@@ -25,12 +25,12 @@ def record(id_: str, *roots: Path | str, **fields: Any) -> TenantRecord:
 
 def test_the_folders_of_a_tenant_and_whether_all_its_changes_are_told_of(tmp_path: Path) -> None:
     both = record("a", tmp_path / "one", "two")
-    expected = TenantSources((str(tmp_path / "one"), str(tmp_path / "two")), told=True)
+    expected = TenantSources((str(tmp_path / "one"), str(tmp_path / "two")), is_reported=True)
     assert find_sources(both, tmp_path) == expected
     pushed = record("b", sources=[{"name": "pages", "type": "records"}])
-    assert find_sources(pushed, tmp_path) == TenantSources((), told=True)
+    assert find_sources(pushed, tmp_path) == TenantSources((), is_reported=True)
     broken = record("c", tmp_path / "one", chunker={"max_tokens": "many"})
-    assert find_sources(broken, tmp_path) == TenantSources((), told=False)
+    assert find_sources(broken, tmp_path) == TenantSources((), is_reported=False)
 
 
 def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ def test_commits_are_not_told_of_and_edits_of_a_worktree_are(tmp_path: Path) -> 
     for ref, told in (("worktree", True), ("HEAD", False), ("main", False)):
         source = {"name": "code", "type": "git", "root": folder, "ref": ref}
         found = find_sources(record("a", sources=[source]), tmp_path)
-        assert found == TenantSources((folder,), told=told)
+        assert found == TenantSources((folder,), is_reported=told)

@@ -26,7 +26,7 @@ class Folders:
     def sources(self, *names: str) -> dict[str, TenantSources]:
         for name in names:
             (self.path / name).mkdir(exist_ok=True)
-        return {name: TenantSources((str(self.path / name),), told=True) for name in names}
+        return {name: TenantSources((str(self.path / name),), is_reported=True) for name in names}
 
     def changed(self) -> ChangedTenants:
         """What has changed by now; every call looks for folders, too."""
@@ -83,8 +83,10 @@ def test_the_first_tenants_are_not_told_of_though_they_come_in_the_middle_of_a_l
 
 
 def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None:
-    partly = TenantSources((str(watched.path / "a"), str(watched.path / "missing")), told=True)
-    other = TenantSources((str(watched.path / "a"),), told=False)
+    partly = TenantSources(
+        (str(watched.path / "a"), str(watched.path / "missing")), is_reported=True
+    )
+    other = TenantSources((str(watched.path / "a"),), is_reported=False)
     watched.folders.read_by({**watched.sources("a"), "partly": partly, "other": other})
     watched.changed()
     assert watched.folders.watched == {"a"}
@@ -96,7 +98,7 @@ def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None
 
 
 def test_a_folder_in_anothers_is_watched_with_it(watched: Folders) -> None:
-    inner = TenantSources((str(watched.path / "a" / "inner"),), told=True)
+    inner = TenantSources((str(watched.path / "a" / "inner"),), is_reported=True)
     (watched.path / "a" / "inner").mkdir()
     watched.changed()
     watched.folders.read_by({**watched.sources("a", "b"), "inner": inner})

@@ -1,1 +1,1 @@
-"""What happened: events, security changes, check results, and the records for an auditor."""
+"""The journal: events, security changes, check results, and the records for an auditor."""

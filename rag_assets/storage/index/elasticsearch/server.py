@@ -1,4 +1,4 @@
-"""What an Elasticsearch server reports about itself: version, distribution, if Serverless.
+"""Properties that an Elasticsearch server reports: version, distribution, Serverless or not.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.

@@ -1,4 +1,4 @@
-"""What follows from several files of a repository: kinds of definitions, and derived documents.
+"""Results derived from several files of a repository: kinds of definitions, and derived documents.
 
 Derived documents are records that are derived from the documents of a different source.
 """

@@ -86,7 +86,7 @@ class Unresolved:
     about: str = ""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return place and reason as a text for people."""
         if self.about == INDEXES:
             return f"{self.path}: {self.reason}"

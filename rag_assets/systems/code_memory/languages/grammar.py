@@ -165,7 +165,7 @@ class Grammar:
         raise NotImplementedError
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose statements are treated like those beside this statement."""
+        """Return a nested node whose statements are treated as siblings of this statement."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:

@@ -172,17 +172,17 @@ def _front_matter_facts(text: str) -> Iterator[Fact]:
 
 def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for _, line in _lines_outside_code(text):
-        if (found := _STATUS.match(line)) and found["name"].lower() not in told:
-            told[found["name"].lower()] = found["value"].strip(" *_\t\r\n")
+        if (found := _STATUS.match(line)) and found["name"].lower() not in fields:
+            fields[found["name"].lower()] = found["value"].strip(" *_\t\r\n")
     for one in sections:
-        if "status" not in told and one.symbol.rpartition(" > ")[2].lower() == "status":
+        if "status" not in fields and one.symbol.rpartition(" > ")[2].lower() == "status":
             body = text[one.start : one.end].partition("\n")[2].strip()
-            told["status"] = body.partition("\n")[0][:200].strip()
-    if sections and told.get("status"):
+            fields["status"] = body.partition("\n")[0][:200].strip()
+    if sections and fields.get("status"):
         title = sections[0].symbol.partition(" > ")[0]
-        values = {"title": title, "status": told["status"], "date": told.get("date", "")}
+        values = {"title": title, "status": fields["status"], "date": fields.get("date", "")}
         start = sections[0].start
         end = start + len(text[start : start + _EVIDENCE].partition("\n")[0])
         yield Fact("decision", start, end, "", values)
@@ -192,11 +192,11 @@ def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [one.start for one in sections]
     for at, line in _lines_outside_code(text):
         for found in _SPAN.finditer(line):
-            told = _classify_name(found)
-            if told is not None:
+            fields = _classify_name(found)
+            if fields is not None:
                 index = bisect_right(starts, at) - 1
                 symbol = sections[index].symbol if index >= 0 else ""
-                values = {"name": told[0], "what": told[1]}
+                values = {"name": fields[0], "what": fields[1]}
                 yield Fact("mentions", at + found.start(), at + found.end(), symbol, values)
 
 

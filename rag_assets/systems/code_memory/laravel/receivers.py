@@ -140,9 +140,9 @@ class Receivers:
         return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
 
     def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[CalledMethod]]:
-        begun, *steps = origin.split(THEN)
+        start, *steps = origin.split(THEN)
         called: list[CalledMethod] = []
-        kinds = self._start_values(begun, own, called)
+        kinds = self._start_values(start, own, called)
         for step in steps:
             kinds = _limit_kinds(
                 frozenset(
@@ -153,20 +153,20 @@ class Receivers:
             )
         return kinds, called
 
-    def _start_values(self, begun: str, own: str, called: list[CalledMethod]) -> frozenset[Kind]:
-        if begun == SIGNED_IN:
+    def _start_values(self, start: str, own: str, called: list[CalledMethod]) -> frozenset[Kind]:
+        if start == SIGNED_IN:
             return frozenset({Kind(self._user, aside=True)} if self._user else ())
-        owner, separator, method = begun.partition("::")
+        owner, separator, method = start.partition("::")
         if separator:
             return self._values_after_step(Kind(owner), method, own, called)
-        if begun.endswith(CALLED):
-            name = begun.removesuffix(CALLED)
+        if start.endswith(CALLED):
+            name = start.removesuffix(CALLED)
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
             given = self._given.get(name) or _kinds_of(returns, Kind(""))
             return frozenset(replace(one, aside=True) for one in given)
-        return frozenset({Kind(begun)})
+        return frozenset({Kind(start)})
 
     def _values_after_step(
         self, on: Kind, step: str, own: str, called: list[CalledMethod]

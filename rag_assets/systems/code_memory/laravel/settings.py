@@ -205,7 +205,7 @@ class Settings:
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
         self._files: set[str] = set()
-        self._untold: set[str] = set()
+        self._valueless: set[str] = set()
         for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
             for fact in one.facts:
                 if fact.kind == "configuration":
@@ -244,11 +244,11 @@ class Settings:
             value = value.get("default", UNKNOWN)
         return default if value is None else value
 
-    def _add_file(self, path: str, told: Mapping[str, Any]) -> None:
+    def _add_file(self, path: str, settings: Mapping[str, Any]) -> None:
         folder, _, file = path.removesuffix(".php").rpartition("/")
-        for key, value in told["values"].items():
+        for key, value in settings["values"].items():
             self._values.setdefault(f"{file}.{key}", value)
-        self._untold.update(f"{file}.{key}" for key in told.get("untold", ()))
+        self._valueless.update(f"{file}.{key}" for key in settings.get("untold", ()))
         if folder.rpartition("/")[2] == "config":
             self._files.add(file)
 
@@ -256,5 +256,5 @@ class Settings:
         """Return whether a known settings file lacks a setting with this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-        known = above.isdisjoint(self._untold) and parts[0] in self._files
+        known = above.isdisjoint(self._valueless) and parts[0] in self._files
         return known and not any(one.startswith(f"{name}.") for one in self._values)

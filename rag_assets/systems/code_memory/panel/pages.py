@@ -174,7 +174,7 @@ async def name(visit: Visit) -> Response:
     walk = Walk()
     if wanted:
         walk = await _walk(visit, wanted, direction=direction, depth=depth)
-    roots = walk.begun
+    roots = walk.start_names
     return visit.html(
         "name.html",
         name=wanted,

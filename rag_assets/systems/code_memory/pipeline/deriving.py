@@ -87,7 +87,9 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
         ctx.guard()
         changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
-        indexes += [statement.told for statement in one.unresolved if statement.about == INDEXES]
+        indexes += [
+            statement.description for statement in one.unresolved if statement.about == INDEXES
+        ]
     if not documents and not changed:
         return DerivedWork()
     lines = {

@@ -206,7 +206,7 @@ def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, Source
     """Return the marks of sources whose labels and derived documents match the slice's build."""
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    if serving is None or serving.number != number or work.beside:
+    if serving is None or serving.number != number or work.is_superseded:
         return {}
     return settled_sources(ctx.catalog, ctx.tenant, number)
 

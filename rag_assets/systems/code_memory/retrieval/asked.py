@@ -1,4 +1,4 @@
-"""What a question asks for: the names in it, kinds of definitions, and its topic.
+"""The subject of a question: the names in it, kinds of definitions, and its topic.
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
 request and a table without naming any. Such words state the kind; the other words state the topic.

@@ -182,7 +182,7 @@ class Walk:
         relations: relations between these nodes.
         complete: whether no limit cut the result, and no computed relation may be missing.
         why: why the result is incomplete: a limit, or computed relations; None if it is complete.
-        begun: names of the start nodes.
+        start_names: names of the start nodes.
         uses: places that use the start nodes, found by name: certain uses first, then possible
             uses, at most MOST_USES; see retrieval.uses.
     """
@@ -191,7 +191,7 @@ class Walk:
     relations: tuple[Relation, ...] = ()
     complete: bool = True
     why: str | None = None
-    begun: tuple[str, ...] = ()
+    start_names: tuple[str, ...] = ()
     uses: tuple[Relation, ...] = ()
 
 
@@ -345,7 +345,7 @@ class Walker:
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Add the uses of a walk's start nodes, found by name, to the walk."""
-    start_nodes = [node for node in found.nodes if node.name in found.begun]
+    start_nodes = [node for node in found.nodes if node.name in found.start_names]
     by_name = uses_of_nodes(view, start_nodes, stated=collect_stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
@@ -370,7 +370,7 @@ class _Walking:
         self._relations: dict[tuple[str, str, str, str], tuple[FoundEdge, Relation]] = {}
         self.lost_calls: set[FoundEdge] = set()
         self._why: str | None = None
-        self._begun: tuple[str, ...] = ()
+        self._start_names: tuple[str, ...] = ()
 
     def begin(self, name: str) -> list[NodeKey]:
         """Return the nodes with a name, from every repository that has them."""
@@ -380,7 +380,7 @@ class _Walking:
             # Without a definition, the name is a node only if a readable edge names it.
             for edge in self._view.edges([name], "in").edges:
                 self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
-        self._begun = tuple(dict.fromkeys(name for _, name in self._nodes))
+        self._start_names = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
@@ -421,7 +421,7 @@ class _Walking:
             tuple(self._view.with_evidence([*self._relations.values()])),
             complete=self._why is None,
             why=self._why,
-            begun=self._begun,
+            start_names=self._start_names,
         )
 
     def _edges(

@@ -97,7 +97,7 @@ class GitConfig(SourceConfig):
         exclude: globs below the root; matching files are left out.
         max_bytes: larger files are left out.
         scip: paths of SCIP indexes below the root, or absolute paths; only operators set them. An
-            `index.scip` in the root or beside a manifest need not be named.
+            `index.scip` in the root or next to a manifest need not be named.
         scope: the access scope of its documents, if it differs from the tenant's.
     """
 

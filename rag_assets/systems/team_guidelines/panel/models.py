@@ -66,13 +66,13 @@ class Replacement:
     Attributes:
         embedder: embedder of the new build.
         former: embedder of the serving build, which answers meanwhile.
-        begun: whether the build exists; otherwise the next run of the pipeline starts it.
+        is_started: whether the build exists; otherwise the next run of the pipeline starts it.
         documents, of_documents: number of documents in the build, and number of all documents.
     """
 
     embedder: str
     former: str | None
-    begun: bool
+    is_started: bool
     documents: int
     of_documents: int
 

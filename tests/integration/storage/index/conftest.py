@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from rag_assets.storage.index.beside import EntriesBeside
+from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.protocols import EntrySearcher, EntryStore
@@ -20,7 +20,7 @@ from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from tests.vector_stores import SPEC, Opened, owner_of
 
 
-class VectorsBeside(EntriesBeside):
+class VectorsBeside(MirroredEntries):
     """Entries of which Postgres has the vectors as well; tables are made when they are needed."""
 
     def __init__(self, first: EntryStore, vectors: PgVectors) -> None:

@@ -149,7 +149,7 @@ def test_the_folders_that_patterns_begin_in_are_watched(
 ) -> None:
     record = TenantRecord("guide", 1, "ACTIVE", "agents", tenant(tmp_path, *patterns))
     watched = tuple(str(tmp_path / folder) for folder in folders or ())
-    assert find_sources(record, tmp_path) == TenantSources(watched, told=folders is not None)
+    assert find_sources(record, tmp_path) == TenantSources(watched, is_reported=folders is not None)
 
 
 def test_names_that_are_no_utf8_are_shown_escaped(tmp_path: Path) -> None:

@@ -107,11 +107,11 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
     return tuple(found) if len(found) <= _MOST_ORIGINS else None
 
 
-def append_steps(begun: Origins, steps: Sequence[str]) -> Origins:
+def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
     """Return origins with further steps; None if one of the results is too long."""
-    if begun is None or not steps:
-        return begun
-    found = tuple(THEN.join((one, *steps)) for one in begun)
+    if start is None or not steps:
+        return start
+    found = tuple(THEN.join((one, *steps)) for one in start)
     longest = max((one.count(THEN) for one in found), default=0)
     size = max(map(len, found), default=0)
     return found if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
@@ -208,8 +208,8 @@ class Body:
         if at is None or len(steps) > MOST_STEPS:
             return None
         steps.reverse()
-        begun = self._start_origins(at, steps, depth)
-        return append_steps(begun, steps)
+        start = self._start_origins(at, steps, depth)
+        return append_steps(start, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
         """Return the origins of the start of a path; remove the steps that belong to the start."""
@@ -471,13 +471,13 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 def _needs_other_files(origin: str) -> bool:
     """Return whether resolving a chain may require other files."""
-    begun, *steps = origin.split(THEN)
+    start, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]
-    if "::" in begun:
+    if "::" in start:
         return any(one not in _QUERIES for one in calls)
-    if begun.endswith(CALLED):
+    if start.endswith(CALLED):
         return bool(calls)
-    return len(calls) > (0 if begun.startswith("@") else 1) or _is_property(steps)
+    return len(calls) > (0 if start.startswith("@") else 1) or _is_property(steps)
 
 
 def _is_property(steps: list[str]) -> bool:

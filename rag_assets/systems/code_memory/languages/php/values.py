@@ -88,9 +88,9 @@ def value_of(
     if depth <= 0:
         return COMPUTED
     further = constants.further.get(node.type)
-    told: Value = NotImplemented if further is None else further(node, depth - 1)
-    if told is not NotImplemented:
-        return told
+    value: Value = NotImplemented if further is None else further(node, depth - 1)
+    if value is not NotImplemented:
+        return value
     read = _READERS.get(node.type)
     return COMPUTED if read is None else read(tree, node, constants, depth - 1)
 

@@ -1,4 +1,4 @@
-"""What names refer to within a function: imports, definitions, and objects of known classes."""
+"""The meaning of names within a function: imports, definitions, and objects of known classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a name refers to.
+    """The target of a name.
 
     Attributes:
         reference: the reference of a module, class or function; "" if it is unknown.

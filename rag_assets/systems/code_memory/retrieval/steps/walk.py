@@ -213,7 +213,7 @@ class Walk(TrustedStep):
         if request.mode is None and asked.relational:
             return await self._walk(asked, progress)
         # The index is searched too, whatever the walk found.
-        return replace(progress, beside=partial(self._walk, asked))
+        return replace(progress, concurrent_walk=partial(self._walk, asked))
 
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search

@@ -465,7 +465,7 @@ def test_a_reason_that_looks_like_a_place_is_none() -> None:
 
 
 def test_what_was_stored_before_is_read_without_its_place() -> None:
-    assert Unresolved.read("routes/a.php:12 the URI is computed").told == (
+    assert Unresolved.read("routes/a.php:12 the URI is computed").description == (
         "routes/a.php:12 the URI is computed"
     )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
 
 
-class EntriesBeside:
+class MirroredEntries:
     """Writes a build's entries to both stores (see EntryWriter).
 
     Args:
@@ -51,13 +51,13 @@ class EntriesBeside:
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         every = list(entries)
         written = self._first.write(index_name, every)
-        self._beside(lambda: self._second.write(every))
+        self._write_second(lambda: self._second.write(every))
         return written
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         every = list(ids)
         deleted = self._first.delete(index_name, tenant, every)
-        self._beside(lambda: self._second.delete(tenant, every))
+        self._write_second(lambda: self._second.delete(tenant, every))
         return deleted
 
     def delete_other_versions(
@@ -73,7 +73,7 @@ class EntriesBeside:
             index_name, owner, kept, guard=guard, refreshed=refreshed
         )
         guard()
-        self._beside(lambda: self._second.delete_other_versions(owner, kept))
+        self._write_second(lambda: self._second.delete_other_versions(owner, kept))
         return deleted
 
     def set_scopes(
@@ -86,17 +86,17 @@ class EntriesBeside:
     ) -> int:
         changed = self._first.set_scopes(index_name, owner, scopes, guard=guard)
         guard()
-        self._beside(lambda: self._second.set_scopes(owner, scopes))
+        self._write_second(lambda: self._second.set_scopes(owner, scopes))
         return changed
 
-    def _beside(self, work: Callable[[], object]) -> None:
+    def _write_second(self, work: Callable[[], object]) -> None:
         try:
             work()
         except VectorsUnavailable:
             self._on_failure()
 
 
-class SearcherBeside:
+class SplitSearcher:
     """Searches vectors in the second store for builds that use it (see EntrySearcher).
 
     Args:
