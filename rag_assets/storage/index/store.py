@@ -83,9 +83,9 @@ def open_store(config: StoreConfig) -> VectorStore:
 
 
 def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
-    from rag_assets.storage.index.second_store import SplitSearcher
     from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+    from rag_assets.storage.index.second_store import SplitSearcher
 
     url = config.vectors_url or ""
     vectors = PgVectors(url, config.prefix, config.installation)

@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import pytest
 
-from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.protocols import EntrySearcher, EntryStore
+from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from tests.vector_stores import SPEC, Opened, owner_of
 
