@@ -26,7 +26,7 @@ from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller
 from rag_assets.systems.experience.model import (
@@ -119,7 +119,7 @@ def prepare(servers: Servers, home: Path) -> None:
 
 def capture(session: Session) -> dict[UUID, str]:
     """Capture all entries, and request a checkpoint; returns their external ids."""
-    experience = Experience(session.catalog, masker_of(session.settings.local))
+    experience = Experience(session.catalog, get_masker(session.settings.local))
     for project in rows("projects"):
         draft = ProjectDraft(name=project["name"], state=project["state"])
         experience.put_project(TENANT, UUID(project["id"]), draft)

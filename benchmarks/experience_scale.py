@@ -28,7 +28,7 @@ from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller
 from rag_assets.sensors.state import ParsedTenants, tenant_states
@@ -65,7 +65,7 @@ def main() -> None:
         else:
             result = filled(servers, arguments.entries)
         with Session() as session:
-            found = Experience(session.catalog, masker_of(session.settings.local))
+            found = Experience(session.catalog, get_masker(session.settings.local))
             waiting = [1_000 * timed(lambda: look(found)) for _ in range(TICKS)]
             ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
             asked = asyncio.run(questions(session))
@@ -87,7 +87,7 @@ def filled(servers: Servers, entries: int) -> dict[str, Any]:
     """Capture entries and have them found; returns what that cost."""
     meter = Meter(servers.pids, prepare(servers), WORK / "log")
     with Session() as session:
-        experience = Experience(session.catalog, masker_of(session.settings.local))
+        experience = Experience(session.catalog, get_masker(session.settings.local))
         for number, project in enumerate(PROJECTS):
             experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
         capture_seconds = timed(lambda: capture(experience, range(entries)))

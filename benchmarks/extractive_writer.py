@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.search.answerer import NOT_ANSWERED
-from rag_assets.search.sentences import pieces_of
+from rag_assets.search.sentences import split_answer
 
 _PASSAGE = re.compile(r"^--- Passage \[(\d+)\] \S+ \(source: .*\) ---$", re.MULTILINE)
 _QUESTION = "\n\nQuestion: "
@@ -84,7 +84,7 @@ class Writer:
 def _sentences(context: str) -> Iterator[Sentence]:
     parts = _PASSAGE.split(context)[1:]
     for number, passage in zip(parts[::2], parts[1::2], strict=True):
-        for piece in pieces_of(passage):
+        for piece in split_answer(passage):
             text = " ".join(passage[piece.start : piece.end].split())
             if len(text) >= _LEAST and not text.startswith("#"):
                 yield Sentence(int(number), text)

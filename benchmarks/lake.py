@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.model import Chunk, Location
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
@@ -49,7 +49,7 @@ class Corpus:
 
     def key_of(self, number: int) -> str:
         """The key of a document."""
-        return key_of("document", number)
+        return compute_key("document", number)
 
     def some_hashes(self, seed: int, count: int = SAMPLE) -> list[str]:
         """Hashes that are there."""

@@ -27,7 +27,7 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.measure import WORK, load, machine, save, tree_cpu
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.registry import PARSERS, parse, prepare_for
+from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
 from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
 
 _LEAST_SECONDS = 1.0
@@ -39,7 +39,7 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     if not documents:
         return None
     libraries = LIBRARIES.get(media_type, ())
-    prepare_for(documents[0], media_type, ParseOptions())
+    warm_up_parser(documents[0], media_type, ParseOptions())
     contestants: dict[str, Callable[[], int]] = {
         library.name: lambda read=library.read: sum(read(data) for data in documents)
         for library in libraries

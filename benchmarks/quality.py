@@ -32,10 +32,10 @@ from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, halves, judged_questions, save_pool
 from rag_assets.cli.demo import INCLUDE, SETTINGS
 from rag_assets.cli.session import Session
-from rag_assets.common.formatting import counted
-from rag_assets.quality.intervals import difference_of, mean_of
+from rag_assets.common.formatting import format_count
+from rag_assets.quality.intervals import estimate_difference, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion, passage_hash
-from rag_assets.quality.measures import DEPTH, MEASURES, judged_share, values_of
+from rag_assets.quality.measures import DEPTH, MEASURES, compute_measures, judged_share
 from rag_assets.search import Retriever
 from rag_assets.search.model import Hit, SearchRequest
 
@@ -205,12 +205,12 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question.id)
-    values = {mode: values_of(questions, found) for mode, found in rankings.items()}
+    values = {mode: compute_measures(questions, found) for mode, found in rankings.items()}
     return {
         "questions": {kind: len(ids) for kind, ids in kinds.items()},
         "modes": {
             mode: {
-                kind: {measure: asdict(mean_of(of[measure], ids)) for measure in MEASURES}
+                kind: {measure: asdict(estimate_mean(of[measure], ids)) for measure in MEASURES}
                 for kind, ids in kinds.items()
             }
             for mode, of in values.items()
@@ -221,7 +221,7 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
                 "of": one,
                 "to": other,
                 **{
-                    name: asdict(difference_of(values[one][name], values[other][name]))
+                    name: asdict(estimate_difference(values[one][name], values[other][name]))
                     for name in MEASURES
                 },
             }
@@ -262,7 +262,7 @@ def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str
         )
     ]
     if never:
-        print(f"{counted(len(never), 'question')} that no mode answers: {', '.join(never)}")
+        print(f"{format_count(len(never), 'question')} that no mode answers: {', '.join(never)}")
 
 
 def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:

@@ -27,7 +27,7 @@ from benchmarks.measure import machine, save
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.search.scoring import QUESTIONS, SAMPLES, floor_of, floor_of_question
+from rag_assets.search.scoring import QUESTIONS, SAMPLES, compute_floor, floor_of_question
 
 HERE = Path(__file__).resolve().parent
 EXPERIENCE = HERE.parent / "examples" / "experience"
@@ -173,7 +173,7 @@ def floor(cosines: Matrix, width: float, seed: int) -> float:
     for at in first:
         passages = chance.sample(range(cosines.shape[1]), min(SAMPLES, cosines.shape[1]))
         floors.append(floor_of_question([cosines[at, i] for i in passages], width))
-    return floor_of(floors)
+    return compute_floor(floors)
 
 
 def embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:

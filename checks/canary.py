@@ -10,7 +10,7 @@ from rag_assets.pipeline.canary import FRESH, CanaryResult, CanaryTarget, run_ca
 _FIRST_WORDS = 40
 
 
-def verdict_of(seen: CanaryResult) -> Verdict:
+def build_verdict(seen: CanaryResult) -> Verdict:
     """Require that no probe's vector has moved beyond the limit; a missing answer is a warning."""
     moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
     known = len(seen.distances)
@@ -43,7 +43,7 @@ def canary_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
-    return verdict_of(seen)
+    return build_verdict(seen)
 
 
 def _description(seen: CanaryResult) -> str:

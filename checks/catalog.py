@@ -8,7 +8,7 @@ from rag_assets.pipeline.mark_keeper import SecurityStanding, Standing
 _FAULTS = {"set back": "catalog was set back", "unknown": "no mark is kept"}
 
 
-def verdict_of(
+def build_verdict(
     tenant_id: str,
     standing: Standing,
     security: SecurityStanding,
@@ -53,4 +53,4 @@ def verdict_of(
 def catalog_check(context: CheckContext) -> Verdict:
     """Compare the catalog with the marks and the journal in the stores."""
     keeper, ref = context.tenant.keeper, context.tenant.ref
-    return verdict_of(ref.id, keeper.standing(ref), keeper.security(), keeper.refusal(ref))
+    return build_verdict(ref.id, keeper.standing(ref), keeper.security(), keeper.refusal(ref))

@@ -2,11 +2,11 @@
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 
 
-def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
+def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     """Require a trusted clock, and that no recorded time lies in the future.
 
     Args:
@@ -17,7 +17,8 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
         description, mend = doubt.message, doubt.hint
     elif later_times:
         description = (
-            f"{counted(later_times, 'row')} with times in the future, recorded while the clock was"
+            f"{format_count(later_times, 'row')} with times in the future, recorded while"
+            " the clock was"
             " ahead: ages are counted from these times until the next pruning corrects them"
         )
         mend = "run `rag-assets prune TENANT` to correct them now"
@@ -49,5 +50,5 @@ def clock_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
-        return verdict_of(now, 0)
-    return verdict_of(None, ctx.catalog.clock.future_count(ctx.ref.id, now))
+        return build_verdict(now, 0)
+    return build_verdict(None, ctx.catalog.clock.future_count(ctx.ref.id, now))

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents
 
 
-def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
+def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
     """Require that no document differs from its source unnoticed.
 
     Args:
@@ -51,7 +51,7 @@ def contents_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     report = compare_contents(ctx, context.share)
     found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])
-    return verdict_of(
+    return build_verdict(
         report, {document.document_id: document.uri for document in found}, context.share.days
     )
 
@@ -69,7 +69,7 @@ def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tupl
 
 def _description(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
     if not offenders:
-        what = f"{counted(report.compared, 'document')} read again, equal to the catalog"
+        what = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
         return what if days == 1 else f"{what}; all are read within {days} days"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 
-def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
+def build_verdict(held: Sequence[HeldDeletions]) -> Verdict:
     """Warn of deletions that are held back until a person decides."""
     documents = sum(each.documents for each in held)
     description = "no deletion is held back"
     if held:
-        more = f", and {counted(len(held) - 1, 'more source')}" if len(held) > 1 else ""
+        more = f", and {format_count(len(held) - 1, 'more source')}" if len(held) > 1 else ""
         description = (
-            f"{counted(held[0].documents, 'document')} of source {held[0].source} disappeared, and"
+            f"{format_count(held[0].documents, 'document')} of source {held[0].source}"
+            " disappeared, and"
             f" the deletion is held back: {held[0].reason}{more}"
         )
     return Verdict(
@@ -44,4 +45,4 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
 )
 def deletions_check(context: CheckContext) -> Verdict:
     """Report the sources with held deletions."""
-    return verdict_of(context.tenant.catalog.departures.list_held(context.tenant.ref.id))
+    return build_verdict(context.tenant.catalog.departures.list_held(context.tenant.ref.id))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rag_assets.checks.documents import parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
-from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.common.formatting import format_count
+from rag_assets.pipeline.context import TenantContext, build_index_ref
 from rag_assets.storage.catalog.builds.generations import Generation
 
 NORM_TOLERANCE = 1e-3
@@ -99,9 +99,9 @@ def verdict_of_vectors(
     texts = {document.fault.text_sha256 for document in faulty}
     named = {document.uri for document in faulty}
     description = (
-        f"{counted(len(texts), 'vector')} of {counted(len(named), 'document')} are faulty"
+        f"{format_count(len(texts), 'vector')} of {format_count(len(named), 'document')} are faulty"
         if faulty
-        else f"{counted(scanned, 'unit vector')} of {dimensions} dimensions"
+        else f"{format_count(scanned, 'unit vector')} of {dimensions} dimensions"
     )
     return Verdict(
         passed=not faulty,
@@ -181,7 +181,7 @@ def index_dimensions(context: CheckContext) -> Verdict:
         return verdict_of_index([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
-    present = [one for one in live if ctx.store.indexes.presence(index_of(one)) == "present"]
+    present = [one for one in live if ctx.store.indexes.presence(build_index_ref(one)) == "present"]
     shapes = [_shape(ctx, generation) for generation in present]
     return verdict_of_index(shapes, _serving(ctx))
 

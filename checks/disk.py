@@ -8,7 +8,7 @@ from rag_assets.common.disk_space import DiskSpace, in_megabytes, own_disks
 from rag_assets.common.errors import DiskFull
 
 
-def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> Verdict:
+def build_verdict(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> Verdict:
     """Require that no disk is nearly full.
 
     Args:
@@ -40,6 +40,6 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
 def disk_check(context: CheckContext) -> Verdict:
     """Query the file systems, and Elasticsearch for the disks of its nodes."""
     conditions = context.tenant.store.indexes.conditions()
-    return verdict_of(
+    return build_verdict(
         own_disks(context.tenant.settings), [one for one in conditions if isinstance(one, DiskFull)]
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
 
@@ -55,11 +55,11 @@ def drift_check(context: CheckContext) -> Verdict:
         with context.unwritten("drift detection") as tenant:
             if tenant is not None:
                 states = inspect_index(tenant, share=share, by_counts=by_counts)
-                return verdict_of(tenant, states, writer_at_work=lambda: False)
-    return verdict_of(context.tenant, states, writer_at_work=context.has_other_writer)
+                return build_verdict(tenant, states, writer_at_work=lambda: False)
+    return build_verdict(context.tenant, states, writer_at_work=context.has_other_writer)
 
 
-def verdict_of(
+def build_verdict(
     ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
 ) -> Verdict:
     """Derive the verdict from a comparison.
@@ -122,7 +122,7 @@ def _description(
         return "nothing has been indexed yet"
     if not offenders:
         entries = sum(state.drift.live for state in states)
-        return f"{counted(entries, 'entry', 'entries')}, equal to the catalog"
+        return f"{format_count(entries, 'entry', 'entries')}, equal to the catalog"
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:

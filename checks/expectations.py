@@ -11,7 +11,7 @@ from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate,
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.extras import CHECKS, missing_modules
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import text_hash
 from rag_assets.pipeline.context import TenantContext
@@ -89,7 +89,7 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
         yield uris[key], key, None if vector is None else len(vector), created_at
 
 
-def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
+def build_verdict(outcome: Validation, rules: int, docs: Path) -> Verdict:
     """Require that every rule holds for every row."""
     broken, rows = outcome.broken, outcome.rows
     counts: Counter[str] = Counter()
@@ -97,11 +97,11 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
         counts[rule.description] += rule.rows
     if broken:
         violated = ", ".join(
-            f"{name} (violated by {counted(n, 'row')})" for name, n in counts.items()
+            f"{name} (violated by {format_count(n, 'row')})" for name, n in counts.items()
         )
         description = f"{len(counts)} of {rules} expectations do not hold: {violated}"
     else:
-        description = f"{rules} expectations hold for {counted(rows, 'row')}"
+        description = f"{rules} expectations hold for {format_count(rows, 'row')}"
     return Verdict(
         passed=not broken,
         description=description,
@@ -153,7 +153,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     rules = chunk_rules()
     docs = _docs_folder(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
-    return verdict_of(outcome, len(rules), docs)
+    return build_verdict(outcome, len(rules), docs)
 
 
 @tenant_check(
@@ -175,7 +175,7 @@ def embedding_expectations(context: CheckContext) -> Verdict:
     rules = vector_rules(ctx.embedder.dimensions)
     docs = _docs_folder(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
-    return verdict_of(outcome, len(rules), docs)
+    return build_verdict(outcome, len(rules), docs)
 
 
 def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:

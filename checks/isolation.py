@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entry_id
 
@@ -19,7 +19,7 @@ class Violation:
     fault: str
 
 
-def fault_of(
+def find_fault(
     entry: ScannedEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
 ) -> str | None:
     """Return how an entry violates the isolation of a tenant; None for a correct entry.
@@ -48,7 +48,7 @@ def fault_of(
     return next((what for is_fault, what in faults if is_fault), None)
 
 
-def verdict_of(
+def build_verdict(
     tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
     """Require that no entry violates isolation, and that the alias shows only this tenant.
@@ -101,10 +101,10 @@ def isolation_check(context: CheckContext) -> Verdict:
     for name in _index_names(context):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
             scanned += 1
-            if fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
+            if find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
                 suspects.append((name, entry))
     violations, view = _violations(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
-    return verdict_of(ctx.ref.id, violations, scanned, view)
+    return build_verdict(ctx.ref.id, violations, scanned, view)
 
 
 def _violations(
@@ -116,7 +116,7 @@ def _violations(
     return [
         Violation(name, entry.id, fault)
         for name, entry in suspects
-        if (fault := fault_of(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
+        if (fault := find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
     ]
 
 
@@ -134,7 +134,10 @@ def _index_names(context: CheckContext) -> list[str]:
 
 def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
     if not offenders:
-        return f"{counted(scanned, 'entry', 'entries')}, all with this tenant and its access scopes"
+        return (
+            f"{format_count(scanned, 'entry', 'entries')}, all with this tenant and its"
+            " access scopes"
+        )
     where, entry, fault = offenders[0]
     more = f", and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     return f"{entry or where} {fault}{more}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.repair import BuildLosses, LakeDrift, compare_lake
 
 _FAULTS = {
@@ -15,7 +15,7 @@ _FAULTS = {
 }
 
 
-def verdict_of(
+def build_verdict(
     drift: LakeDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
     """Require that the lake has all rows that the live builds need, in readable files.
@@ -67,7 +67,7 @@ def lake_check(context: CheckContext) -> Verdict:
     catalog = context.tenant.catalog
     found = catalog.documents.find(context.tenant.ref.id, sorted(documents)) if documents else []
     uris = {document.document_id: document.uri for document in found}
-    return verdict_of(drift, uris, writer_at_work=other_writer)
+    return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
 def _count(drift: LakeDrift, what: str) -> int:
@@ -96,17 +96,20 @@ def _description(
 ) -> str:
     if not offenders:
         return (
-            f"the lake has all rows that {counted(drift.versions, 'version')} in live builds need"
+            f"the lake has all rows that {format_count(drift.versions, 'version')} in"
+            " live builds need"
         )
     _, fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     if writer_at_work:
         return (
             f"{which}: {fault}{more}; another run is writing for the tenant: check again when that"
-            " run has ended"
+            " run has"
+            " ended"
         )
     embedded = (
-        f"; {counted(drift.to_embed, 'text')} will be embedded again, because no store has their"
+        f"; {format_count(drift.to_embed, 'text')} will be embedded again, because no store"
+        " has their"
         " vectors"
         if drift.to_embed
         else " without embedding any text"

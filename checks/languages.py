@@ -19,7 +19,7 @@ TOLERATED_SHARE = 0.05
 """Share of unsupported documents, such as single pages, up to which the check passes."""
 
 
-def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
+def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
     """Require that the embedder supports nearly all documents.
 
     Args:
@@ -59,7 +59,7 @@ def languages_check(context: CheckContext) -> Verdict:
     unread = UnreadDocuments(ctx.embedder)
     for row in _sample_chunk_sets(ctx):
         unread.add(row.language, row.chunks)
-    return verdict_of(ctx.embedder.embedder_id, unread.by_language, unread.documents)
+    return build_verdict(ctx.embedder.embedder_id, unread.by_language, unread.documents)
 
 
 def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:

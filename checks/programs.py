@@ -7,7 +7,7 @@ from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.storage.catalog.migrate import other_programs
 
 
-def verdict_of(others: Sequence[str]) -> Verdict:
+def build_verdict(others: Sequence[str]) -> Verdict:
     """Require that every program has the schema of this one.
 
     Args:
@@ -35,4 +35,4 @@ def verdict_of(others: Sequence[str]) -> Verdict:
 )
 def programs_check(context: CheckContext) -> Verdict:
     """Query Postgres for the programs that are connected."""
-    return verdict_of(other_programs(context.tenant.catalog.database))
+    return build_verdict(other_programs(context.tenant.catalog.database))

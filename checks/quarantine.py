@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 
 _MOST = 500
 
 
-def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents: int) -> Verdict:
+def build_verdict(
+    tenant_id: str, failed: Sequence[Document], count: int, documents: int
+) -> Verdict:
     """Warn of documents in quarantine; they do not affect other documents.
 
     Args:
@@ -23,7 +25,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
         more = f", and {count - 1:,} more" if count > 1 else ""
         description = f"{failed[0].uri}: {failed[0].error_message}{more}; {find_remedy(failed[0])}"
     else:
-        description = f"no document in quarantine, of {counted(documents, 'document')}"
+        description = f"no document in quarantine, of {format_count(documents, 'document')}"
     return Verdict(
         passed=not count,
         description=description,
@@ -54,4 +56,4 @@ def quarantine_check(context: CheckContext) -> Verdict:
     counts = ctx.catalog.documents.counts(ctx.ref.id)
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST)
     living = sum(count for status, count in counts.items() if status != "DELETED")
-    return verdict_of(ctx.ref.id, failed, counts.get("FAILED", 0), living)
+    return build_verdict(ctx.ref.id, failed, counts.get("FAILED", 0), living)

@@ -6,11 +6,11 @@ from functools import cache
 
 from rag_assets import checks
 from rag_assets.checks.tenant_check import TenantCheck
-from rag_assets.common.package_contents import collected
+from rag_assets.common.package_contents import collect_values
 
 
 @cache
 def tenant_checks() -> tuple[TenantCheck, ...]:
     """Return every check, by asset and name."""
-    found: tuple[TenantCheck, ...] = collected(checks, TenantCheck)
+    found: tuple[TenantCheck, ...] = collect_values(checks, TenantCheck)
     return tuple(sorted(found, key=lambda check: check.full_name))

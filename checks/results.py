@@ -18,7 +18,10 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
     metadata: dict[str, dg.MetadataValue] = {
         "expected and actual": table(
             {"what": "string", "expected": "string", "actual": "string"},
-            [(row.what, _shown(row.expected), _shown(row.actual)) for row in verdict.compared],
+            [
+                (row.what, _format_value(row.expected), _format_value(row.actual))
+                for row in verdict.compared
+            ],
         ),
         "offenders": dg.MetadataValue.int(len(verdict.offenders)),
     }
@@ -40,7 +43,7 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
     )
 
 
-def evaluation_of(
+def to_check_evaluation(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
@@ -57,7 +60,7 @@ def evaluation_of(
 
 
 def _offenders(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
-    shown = [[_shown(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
+    shown = [[_format_value(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
     return table(dict.fromkeys(columns, "string"), shown)
 
 
@@ -66,10 +69,10 @@ def _note(value: object) -> dg.MetadataValue:
         return dg.MetadataValue.url(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return dg.MetadataValue.int(value)
-    return dg.MetadataValue.text(_shown(value))
+    return dg.MetadataValue.text(_format_value(value))
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import Evaluation, evaluate
@@ -18,7 +18,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 """States of a build that is complete, but does not serve yet."""
 
 
-def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
+def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
     """Require that a build's measures reach those of the serving build, minus the tolerance."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
@@ -43,11 +43,12 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
     parts = [f"serving build {found.generation}: {_values(found)}"] if count else []
     if count < least:
         parts.append(
-            f"only {counted(count, 'judged question')}, and at least {least} are needed: no build"
+            f"only {format_count(count, 'judged question')}, and at least {least} are"
+            " needed: no build"
             " is held back because of its answers"
         )
     if gone:
-        parts.append(f"documents that answer {counted(gone, 'question')} no longer exist")
+        parts.append(f"documents that answer {format_count(gone, 'question')} no longer exist")
     return Verdict(
         passed=count >= least and not found.unmeasured,
         description="; ".join(parts),
@@ -86,7 +87,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     try:
         new = context.build or _candidate(ctx, serving)
         if new is not None:
-            return verdict_of(judge_build(ctx, new, serving), tenant_id)
+            return build_verdict(judge_build(ctx, new, serving), tenant_id)
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:

@@ -10,7 +10,7 @@ from rag_assets.checks.documents import parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.masking import find_credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext
@@ -74,7 +74,7 @@ class Scanned:
     masked: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
 
 
-def leaks_in(
+def find_leaks(
     title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
 ) -> Iterator[Leak]:
     """Scan every text of a document that is embedded or returned.
@@ -128,18 +128,19 @@ class Gate:
         return False
 
 
-def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
+def build_verdict(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     """Require that no credential is left; chunks that the pipeline dropped are only a note."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
         description = (
-            f"{counted(leaks, 'credential')} left in {counted(len(leaking), 'document')}, now"
+            f"{format_count(leaks, 'credential')} left in"
+            f" {format_count(len(leaking), 'document')}, now"
             " quarantined and excluded from every search"
         )
     else:
-        description = f"no credential in {counted(scanned.chunks, 'chunk')}"
+        description = f"no credential in {format_count(scanned.chunks, 'chunk')}"
         if scanned.dropped:
-            description += f"; {counted(scanned.dropped, 'chunk')} dropped by the pipeline"
+            description += f"; {format_count(scanned.dropped, 'chunk')} dropped by the pipeline"
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in scanned.rules)
     return Verdict(
         passed=not leaking,
@@ -191,7 +192,7 @@ def secrets_check(context: CheckContext) -> Verdict:
         _quarantine(context, leaking)
     if scanned.dropped:
         context.log.warning(f"chunks dropped because of a credential: {scanned.dropped}")
-    verdict = verdict_of(leaking, scanned)
+    verdict = build_verdict(leaking, scanned)
     return replace(verdict, notes={**verdict.notes, **_notes_of_rules(context.tenant.scanned)})
 
 
@@ -226,7 +227,7 @@ def _scan_tenant(
             dropped_count += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
             gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
-            found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
+            found = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
             if found:
                 leaking.append(_to_leaking_document(item, found))
     of_dropped = tuple(sorted(dropped.items()))

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold
-from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.billing.spending import Cap, CapName, build_caps
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted, dollars
+from rag_assets.common.formatting import dollars, format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
 from rag_assets.storage.catalog.journal.events import Event
@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.journal.events import Event
 _NEAR = 0.8
 
 
-def verdict_of(
+def build_verdict(
     spent: SpendingTotals, caps: Sequence[Cap], reached: Collection[CapName], waiting: int
 ) -> Verdict:
     """Warn of a spending cap that keeps documents waiting.
@@ -30,7 +30,7 @@ def verdict_of(
     if stopping:
         description = (
             f"the spending cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"
-            f" {counted(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
+            f" {format_count(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
         )
     elif near:
         description = (
@@ -70,12 +70,12 @@ def spending_check(context: CheckContext) -> Verdict:
 def _spending_verdict(ctx: TenantContext) -> Verdict:
     day = today()
     spent = ctx.catalog.usage.read_spending(ctx.ref.id, day)
-    caps = caps_of(ctx.tenant.caps, spent, day)
+    caps = build_caps(ctx.tenant.caps, spent, day)
     waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)
-    return verdict_of(spent, caps, caps_that_hold(caps, events, day), waiting)
+    return build_verdict(spent, caps, caps_that_hold(caps, events, day), waiting)
 
 
 def _remedy(cap: Cap) -> str:

@@ -9,8 +9,8 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ListingFailed
-from rag_assets.common.formatting import counted
-from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, uri_of
+from rag_assets.common.formatting import format_count
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, build_uri
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.privacy.masker import Masker
@@ -107,7 +107,7 @@ def behind_at_source(
         yield Behind(lost.uri, "removed", last_listing, certain=False)
 
 
-def verdict_of(
+def build_verdict(
     behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime
 ) -> Verdict:
     """Require that no document lags for longer than the limit.
@@ -161,12 +161,12 @@ def staleness_check(context: CheckContext) -> Verdict:
     now = _now()
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     living = [document for document in documents if document.status != "DELETED"]
-    behind = list(behind_in_catalog(living, _made_from(ctx, living)))
+    behind = list(behind_in_catalog(living, _find_origins(ctx, living)))
     waiting = {b.uri for b in behind}
     at_sources = _behind_at_sources(ctx, context.workbench.scanner(), documents, now)
     behind += [b for b in at_sources if b.uri not in waiting]
     limit = timedelta(minutes=ctx.tenant.freshness_minutes)
-    return verdict_of(behind, len(living), limit, now)
+    return build_verdict(behind, len(living), limit, now)
 
 
 def minutes(duration: timedelta) -> int:
@@ -174,7 +174,7 @@ def minutes(duration: timedelta) -> int:
     return max(0, -(-int(duration.total_seconds()) // 60))
 
 
-def _made_from(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, str]:
+def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str, str]:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     made: dict[str, str] = {}
     if serving is not None:
@@ -197,7 +197,10 @@ def _behind_at_sources(
         sync = syncs.get(source.name)
         last = _last_listing(sync, now)
         if sync is not None and sync.held_deletions:
-            what = f"{source.name}: {counted(sync.held_deletions, 'deletion')}, {sync.held_reason}"
+            what = (
+                f"{source.name}: {format_count(sync.held_deletions, 'deletion')},"
+                f" {sync.held_reason}"
+            )
             yield Behind(what, "held", last, certain=False)
         try:
             digest = ListingDigest(settings_key(ctx.tenant, config))
@@ -224,7 +227,7 @@ def _behind_at_sources(
 
 def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
     """Return the document's uri, masked: a file's name can be a credential, too."""
-    return uri_of(document.source, Masker(scanner).text(document.path))
+    return build_uri(document.source, Masker(scanner).text(document.path))
 
 
 def _digest_of_listing(source: DocumentSource, digest: ListingDigest) -> str:
@@ -244,7 +247,7 @@ def _description(
 ) -> str:
     if not behind:
         return "every document equals its source"
-    what = f"{counted(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
+    what = f"{format_count(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
     if not late:
         return f"{what}, within the limit of {minutes(limit):,} min"
     return f"{what}; {len(late):,} of them for longer than the limit of {minutes(limit):,} min"

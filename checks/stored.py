@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.source_contents import StoredDrift, compare_stored
 
 
-def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
+def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
     """Require that stored contents of documents exist, are unaltered, and belong to a document.
 
     Args:
@@ -45,7 +45,7 @@ def stored_check(context: CheckContext) -> Verdict:
     drifts = compare_stored(ctx, context.share)
     ids = [id_ for drift in drifts for id_ in (*drift.missing, *drift.altered)]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
-    return verdict_of(drifts, {document.document_id: document.uri for document in found})
+    return build_verdict(drifts, {document.document_id: document.uri for document in found})
 
 
 def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
@@ -67,7 +67,7 @@ def _offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Ce
 def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
     if not offenders:
         records = sum(drift.compared for drift in drifts)
-        return f"{counted(records, 'stored content')} equal to the pushed or uploaded original"
+        return f"{format_count(records, 'stored content')} equal to the pushed or uploaded original"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
     remedy = next(drift.remedy for drift in drifts if not drift.none)

@@ -278,12 +278,12 @@ def _skip_check(key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     )
 
 
-def keys_of(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:
+def list_check_keys(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:
     """Return a check's keys in Dagster."""
     return [check.key(names)] if isinstance(check, TenantCheck) else [*check.check_keys]
 
 
-def job_of(check: LoadedCheck) -> str:
+def get_job_name(check: LoadedCheck) -> str:
     """Return the plain name of the job that evaluates a check for one tenant."""
     return check.job if isinstance(check, TenantCheck) else "check_tenant"
 

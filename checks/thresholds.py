@@ -11,7 +11,7 @@ from rag_assets.storage.catalog.journal.events import Event
 SEARCHES = 50
 
 
-def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
+def build_verdict(events: Sequence[Event], tenant_id: str) -> Verdict:
     """Require that at least one of the last searches with a threshold found a chunk.
 
     Args:
@@ -58,4 +58,4 @@ def thresholds_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     latest = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_completed", limit=4 * SEARCHES)
     ended = [event for event in latest if "chosen" in event.payload][:SEARCHES]
-    return verdict_of(ended, ctx.ref.id)
+    return build_verdict(ended, ctx.ref.id)

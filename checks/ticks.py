@@ -11,7 +11,7 @@ from rag_assets.common.formatting import duration
 from rag_assets.runtime.stack import LocalStack, ServiceStatus
 
 
-def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:
+def build_verdict(daemon: ServiceStatus, now: datetime) -> Verdict:
     """Require that the sensors tick if the daemon runs.
 
     Args:
@@ -41,7 +41,7 @@ def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:
 )
 def ticks_check(context: CheckContext) -> Verdict:
     """Read when a sensor of the daemon last ticked."""
-    return verdict_of(LocalStack(context.tenant.settings).daemon_status(), datetime.now(UTC))
+    return build_verdict(LocalStack(context.tenant.settings).daemon_status(), datetime.now(UTC))
 
 
 def _description(daemon: ServiceStatus, age: float | None) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.errors import VectorsUnavailable
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.separate_vectors import BesideState, compare_separate_vectors
 
 
-def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
+def build_verdict(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
     """Require that every separate vector store has exactly the vectors of its build.
 
     Args:
@@ -31,11 +31,12 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     # A store that does not answer yet is still being filled.
     filling = all(state.generation.vectors_beside == "filling" for state in states)
     severity: Severity = "WARN" if writer_at_work or filling else "ERROR"
-    builds = counted(len(states), "build")
+    builds = format_count(len(states), "build")
     return Verdict(
         passed=not offenders,
         description=(
-            f"{counted(len(offenders), 'difference')} in the separate vector stores of {builds}"
+            f"{format_count(len(offenders), 'difference')} in the separate vector stores of"
+            f" {builds}"
             if offenders
             else f"the separate vector stores of {builds} are equal to the catalog"
         ),
@@ -73,10 +74,10 @@ def vectors_beside_check(context: CheckContext) -> Verdict:
     try:
         states = compare_separate_vectors(context.tenant)
         if all(state.healthy for state in states):
-            return verdict_of(states)
+            return build_verdict(states)
         with context.unwritten("comparing vectors") as tenant:
             if tenant is not None:
-                return verdict_of(compare_separate_vectors(tenant))
-        return verdict_of(states, writer_at_work=True)
+                return build_verdict(compare_separate_vectors(tenant))
+        return build_verdict(states, writer_at_work=True)
     except VectorsUnavailable as error:
         return Verdict(False, error.message, (), severity="WARN", mend=error.hint or "")

@@ -23,7 +23,7 @@ from rag_assets.checks.registry import tenant_checks
 from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck, build_checks
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
-from rag_assets.common.package_contents import collected
+from rag_assets.common.package_contents import collect_values
 from rag_assets.declarations import (
     PLAIN,
     Asset,
@@ -58,7 +58,7 @@ LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
 @dataclass(frozen=True)
 class Parts:
-    """The definitions that Dagster loads besides resources: our declarations, and Dagster definitions of systems.
+    """The definitions that Dagster loads: our declarations, and definitions of systems.
 
     Attributes:
         assets, jobs, sensors, schedules: as in Dagster.
@@ -85,11 +85,11 @@ class Parts:
 def core_parts() -> Parts:
     """Return the declarations in the packages `assets`, `checks`, `jobs` and `sensors`."""
     return Parts(
-        assets=collected(rag_assets.assets, Asset, Report),
+        assets=collect_values(rag_assets.assets, Asset, Report),
         checks=tenant_checks(),
-        jobs=collected(rag_assets.jobs, Job, AssetJob),
-        sensors=collected(sensors, Sensor),
-        schedules=collected(sensors, Schedule),
+        jobs=collect_values(rag_assets.jobs, Job, AssetJob),
+        sensors=collect_values(sensors, Sensor),
+        schedules=collect_values(sensors, Schedule),
     )
 
 

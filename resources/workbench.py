@@ -19,7 +19,7 @@ from rag_assets.ingest.workers.pool import KeptPool, usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.removal import delete_late_writes
-from rag_assets.privacy.masker import masker_of, scanner_of
+from rag_assets.privacy.masker import get_masker, get_scanner
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
@@ -161,7 +161,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         Its rules are compiled once per installation.
         """
-        return scanner_of(self.installation.settings.local)
+        return get_scanner(self.installation.settings.local)
 
 
 def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
@@ -221,7 +221,7 @@ def as_failure(error: Exception, installation: InstallationResource) -> dg.Failu
 
 
 def _mask_text(text: str, installation: InstallationResource) -> str:
-    return masker_of(installation.settings.local).text(text)
+    return get_masker(installation.settings.local).text(text)
 
 
 def _require_active(record: TenantRecord) -> None:

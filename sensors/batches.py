@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import sensor
 from rag_assets.pipeline.batches import due, poll
 from rag_assets.resources.stores import PostgresResource
@@ -34,5 +34,5 @@ def embedding_batches_sensor(
         embedders = Embedders(catalog, postgres.installation.settings)
         for trouble in poll(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
-    under_way = counted(len(batches), "batch", "batches")
+    under_way = format_count(len(batches), "batch", "batches")
     return dg.SkipReason(f"{under_way} batches under way, {len(polled)} of them polled")

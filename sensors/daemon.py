@@ -22,7 +22,7 @@ from contextlib import suppress
 
 import dagster as dg
 
-from rag_assets.common.formatting import counted, duration
+from rag_assets.common.formatting import duration, format_count
 from rag_assets.dagster_compat import run_daemon
 from rag_assets.sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
 
@@ -68,7 +68,8 @@ def main() -> None:
         if discarded := discard_future_ticks(instance, time.time()):
             _log(
                 f"This machine's clock was ahead: discarded ticks of"
-                f" {counted(discarded, 'sensor or schedule', 'sensors and schedules')} that lay in"
+                f" {format_count(discarded, 'sensor or schedule', 'sensors and schedules')}"
+                " that lay in"
                 " the future"
             )
     logging.getLogger("dagster.daemon.SensorDaemon").addFilter(is_worth_logging)

@@ -11,11 +11,11 @@ import dagster as dg
 from rag_assets.common.clock import Clock
 from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, sensor
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
@@ -73,7 +73,7 @@ def source_files_sensor(
         cursor = tick.run()
     if tick.notes:
         # The name of a folder can also be a credential.
-        masker = masker_of(settings.local)
+        masker = get_masker(settings.local)
         tick.notes[:] = [masker.text(note) for note in tick.notes]
     for note in tick.notes:
         context.log.error(note)
@@ -208,7 +208,7 @@ class _Tick:
         if last and is_uncounted_failure(last[0], state):
             return None
         attempt = last[0].dagster_run.run_id if last else "first"
-        listing = key_of("listing", dict(state.digests), state.config_key)
+        listing = compute_key("listing", dict(state.digests), state.config_key)
         return dg.RunRequest(
             partition_key=record.id,
             run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",

@@ -12,7 +12,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.fact_stores import unfinished_derivation, unfinished_follow_up
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
@@ -118,7 +118,7 @@ def _state_or_error(
 
 def _keys(tenant: Tenant) -> _Keys:
     require_price(tenant)
-    embedder_id = embedder_id_of(tenant.embedder)
+    embedder_id = get_embedder_id(tenant.embedder)
     return _Keys(tenant, config_key(tenant, embedder_id), embedder_id)
 
 
@@ -184,9 +184,13 @@ def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBui
     if build is None:
         found = [WantedBuild(of.tenant.id, 0, of.config)]
     else:
-        key = _key_of(of, build) if build.pinned else of.config
+        key = _find_config_key(of, build) if build.pinned else of.config
         found = [WantedBuild(of.tenant.id, build.number, key or of.config)]
-    if serving is not None and serving != build and (key := _key_of(of, serving)) is not None:
+    if (
+        serving is not None
+        and serving != build
+        and (key := _find_config_key(of, serving)) is not None
+    ):
         found.append(WantedBuild(of.tenant.id, serving.number, key, is_superseded=True))
     return found
 
@@ -204,7 +208,7 @@ def _why_derive_again(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | Non
     return unfinished_derivation(catalog, keys.tenant, serving)
 
 
-def _key_of(of: _Keys, build: Generation) -> str | None:
+def _find_config_key(of: _Keys, build: Generation) -> str | None:
     """Return the key of the configuration of a build; None if the build cannot be written."""
     try:
         return config_key(tenant_of_build(of.tenant, of.embedder_id, build), build.embedder_id)

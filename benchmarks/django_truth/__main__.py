@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import TableReader
@@ -112,7 +112,7 @@ def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
-    for one in routes_of(files, about.get("root", "")).routes:
+    for one in read_routes(files, about.get("root", "")).routes:
         yield f"{one.pattern} {one.name or '-'} {_last(one.view.name)}"
 
 

@@ -59,7 +59,7 @@ from rag_assets.search.fusion import fuse_rankings
 from rag_assets.search.progress import Ranking, RankingKind
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 from rag_assets.storage.index.store import StoreConfig, open_store
 
 RIVALS: Final = ("bm25s", "langchain", "llamaindex")
@@ -245,7 +245,7 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
                     began = time.perf_counter()
                     requests = [RankingRequest(by[kind], FETCHED) for kind in kinds]
                     found = await searcher.rankings(index_name, owner, requests)
-                    terms = len(words_of(question).terms) if is_english(question) else 0
+                    terms = len(parse_query_words(question).terms) if is_english(question) else 0
                     fuse_rankings(
                         [Ranking(k, f, terms=terms) for k, f in zip(kinds, found, strict=True)]
                     )

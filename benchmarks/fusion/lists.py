@@ -44,7 +44,7 @@ from rag_assets.storage.index.model import (
     Owner,
     RankingRequest,
 )
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 
 DEPTH: Final = 100
 """Candidates of each ranking."""
@@ -157,7 +157,7 @@ def _by_words(judged: JudgedSet) -> dict[str, Array]:
     for question, _ in judged.questions:
         found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
         ranked.append([(place[one.id], one.score) for one in found])
-        terms.append((found[0].matched if found else 0, len(words_of(question).terms)))
+        terms.append((found[0].matched if found else 0, len(parse_query_words(question).terms)))
     return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
 
 

@@ -24,7 +24,7 @@ from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.pipeline.context import owner_of
+from rag_assets.pipeline.context import build_owner
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG
 from rag_assets.runtime.liveness import ProcessIdentity
@@ -137,7 +137,7 @@ class Workspace:
         """The text of each entry of the build that answers."""
         serving = self.catalog.generations.serving(self.id)
         if serving is not None:
-            owner = owner_of(self.catalog.tenants.get(self.id).ref, serving)
+            owner = build_owner(self.catalog.tenants.get(self.id).ref, serving)
             for entry in self.store.entries.stored(serving.index_name, owner):
                 yield str(entry.fields["text"])
 

@@ -32,11 +32,11 @@ from rag_assets.client import Question as Asked
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
-from rag_assets.quality.intervals import difference_of
+from rag_assets.quality.intervals import estimate_difference
 from rag_assets.quality.measures import DEPTH
-from rag_assets.search.answerer import CitedHit, citation_of, compare_meanings
+from rag_assets.search.answerer import CitedHit, build_citation, compare_meanings
 from rag_assets.search.answers import AnswerResult
-from rag_assets.search.hits import parts_of
+from rag_assets.search.hits import list_block_parts
 from rag_assets.search.model import Hit
 from rag_assets.tenants.modes import SearchMode
 
@@ -108,7 +108,7 @@ def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
         for name, tenant in (("pages with blocks", BLOCKS), ("pages alone", PAGES))
         for mode in MODES
     }
-    gain = difference_of(values["pages with blocks, hybrid"], values["pages alone, hybrid"])
+    gain = estimate_difference(values["pages with blocks, hybrid"], values["pages alone, hybrid"])
     means = {
         name: {half: asdict(one) for half, one in by_half(asked, of).items()}
         for name, of in values.items()
@@ -189,10 +189,10 @@ def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | No
         hit: the passage that it cites.
         model: tells what it means; None: its words alone count.
     """
-    parts = parts_of(hit.text, question.question, hit.blocks, offset=hit.start)
+    parts = list_block_parts(hit.text, question.question, hit.blocks, offset=hit.start)
     cited = CitedHit(hit, question.question, parts)
     near = {} if model is None else asyncio.run(compare_meanings([cited], model))
-    return holds_answer(question, citation_of(cited, near.get(hit.number)))
+    return holds_answer(question, build_citation(cited, near.get(hit.number)))
 
 
 def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Final, Protocol
 
 from examples.workspace.data import Question, rows
-from rag_assets.quality.intervals import Estimate, mean_of
+from rag_assets.quality.intervals import Estimate, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion, Judgement, Passage
-from rag_assets.quality.measures import NDCG, values_of
+from rag_assets.quality.measures import NDCG, compute_measures
 
 HALVES: Final = {
     "all": ("tuned", "untouched"),
@@ -44,13 +44,13 @@ def ndcg(asked: Sequence[Question], found: Mapping[str, Sequence[Passage]]) -> d
         JudgedQuestion(one.id, one.type, one.question, (Judgement(_url(one), one.answer),))
         for one in asked
     ]
-    return values_of(judged, found)[NDCG]
+    return compute_measures(judged, found)[NDCG]
 
 
 def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, Estimate]:
     """The mean over each half, and over all."""
     halves = {name: [one.id for one in asked if one.half in of] for name, of in HALVES.items()}
-    return {name: mean_of(values, ids) for name, ids in halves.items() if ids}
+    return {name: estimate_mean(values, ids) for name, ids in halves.items() if ids}
 
 
 def holds_answer(question: Question, chip: Chip) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from rag_assets.api.problems import HTTP_KINDS, all_kinds, kind_of
+from rag_assets.api.problems import HTTP_KINDS, all_kinds, get_problem_kind
 from rag_assets.common import errors
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
@@ -135,7 +135,7 @@ def _section(error: type[RagAssetsError], texts: set[tuple[str, str]]) -> Iterat
 
 
 def _surfaces(error: type[RagAssetsError]) -> str:
-    kind = kind_of(error)
+    kind = get_problem_kind(error)
     if _is_of_documents(error):
         kinds = ", ".join(f"`{each}`" for each in sorted(_kinds_of(error)))
         return f"Operators read these texts; admins read those of {kinds}."

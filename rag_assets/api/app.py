@@ -19,7 +19,7 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.knowledge_routes import answers, journal, knowledge
 from rag_assets.api.mcp_routes import agents, mcp_server
 from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
-from rag_assets.api.problems import MEDIA_TYPE, documented, handle_problems
+from rag_assets.api.problems import MEDIA_TYPE, document_problems, handle_problems
 from rag_assets.api.record_routes import records
 from rag_assets.api.record_streams import contents, record_lines
 from rag_assets.api.responses import Health
@@ -82,7 +82,7 @@ async def live() -> Health:
     return Health()
 
 
-@operation.get("/health/ready", responses=documented(503))
+@operation.get("/health/ready", responses=document_problems(503))
 async def ready(backend: BackendDependency) -> Health:
     """Check that the process, Postgres and Elasticsearch answer."""
     await backend.require_ready()

@@ -11,8 +11,8 @@ from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from rag_assets.api.identity import PREFIX, Identity, TokenLookups, Unauthenticated, identity_of
-from rag_assets.api.jwt_tokens import JwtVerifier, keys_of
+from rag_assets.api.identity import PREFIX, Identity, TokenLookups, Unauthenticated, get_identity
+from rag_assets.api.jwt_tokens import JwtVerifier, load_keys
 from rag_assets.api.settings import JwtSettings, Network
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
@@ -23,7 +23,7 @@ _Address: TypeAlias = IPv4Address | IPv6Address
 _SITE = 64
 
 
-def client_of(scope: Scope, proxies: Collection[Network]) -> str:
+def get_client_address(scope: Scope, proxies: Collection[Network]) -> str:
     """Return the address under which a request is counted; for IPv6, the /64 network of the client.
 
     Any client can send X-Forwarded-For, so only the part that known proxies wrote is trusted: the
@@ -89,7 +89,7 @@ class Authenticator:
         self._mask = mask
         self._tokens = TokenLookups(tokens)
         self._reader = tokens
-        self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
+        self._jwt = None if settings is None else JwtVerifier(settings, load_keys(settings))
         self._fetches_keys = settings is not None and settings.jwks is not None
 
     async def identity(self, authorization: str | None) -> Identity:
@@ -107,7 +107,7 @@ class Authenticator:
                 hint="send a token in the header `Authorization: Bearer TOKEN`",
             )
         if token.startswith(PREFIX):
-            return await self._with_projects(await identity_of(self._tokens, token))
+            return await self._with_projects(await get_identity(self._tokens, token))
         if self._jwt is None:
             raise Unauthenticated(
                 "this service accepts only service tokens, and the token is not one",

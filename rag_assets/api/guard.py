@@ -31,7 +31,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone
-from rag_assets.api.authentication import Authenticator, client_of
+from rag_assets.api.authentication import Authenticator, get_client_address
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import Refused
@@ -128,7 +128,7 @@ class Guard:
         shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if self._is_known(shown):
             return await self._validate_and_remember(validate, shown)
-        address = client_of(scope, self._proxies).encode()
+        address = get_client_address(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
             return await self._count_failed_attempt(validate, shown, address)

@@ -235,7 +235,7 @@ class TokenLookups:
             return await self._tokens.find(sha256)
 
 
-async def identity_of(tokens: TokenLookups, token: str) -> Identity:
+async def get_identity(tokens: TokenLookups, token: str) -> Identity:
     """Return the identity of a token, from the current catalog.
 
     Raises:

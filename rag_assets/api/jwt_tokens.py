@@ -135,7 +135,7 @@ class KeySet:
         )
 
 
-def keys_of(settings: JwtSettings) -> Keys:
+def load_keys(settings: JwtSettings) -> Keys:
     """Return the configured keys.
 
     Raises:

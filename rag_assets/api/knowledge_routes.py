@@ -13,7 +13,7 @@ from rag_assets.api.backend import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.identity import Identity
 from rag_assets.api.model import Page, QueryRequest, TenantQuery
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import Document, Documents, Event, Events, Status
 from rag_assets.api.workspace_responses import EmbeddingModel, WorkspaceStatus
 from rag_assets.common.principals import WRITER
@@ -34,7 +34,7 @@ from rag_assets.tenants.application_settings import (
     wanted_embedder,
 )
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder, configured_sources, profile_of
+from rag_assets.tenants.profiles import configured_embedder, configured_sources, get_profile
 
 
 def tenant_status(
@@ -76,7 +76,7 @@ def status_of_records(
 def pending_model(record: TenantRecord) -> EmbeddingModel | None:
     """Return the model that waits until the whole tenant is indexed again; None without one."""
     operators = configured_embedder(record.configured)
-    if not profile_of(record.profile).keeps_model or not is_pending(record.settings, operators):
+    if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None
     settings = record.settings
     wanted = replace(settings, embedder=wanted_embedder(settings, operators))
@@ -95,12 +95,12 @@ def _sources(record: TenantRecord) -> list[str]:
     return [source["name"] for source in configured_sources(record.config)]
 
 
-_REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
+_REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
 
 knowledge = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
 
 
-@knowledge.post("/query", responses=documented(400, 402, 408, 409, 413, 502))
+@knowledge.post("/query", responses=document_problems(400, 402, 408, 409, 413, 502))
 async def query(
     request: Request, body: QueryRequest, identity: IdentityDependency, backend: BackendDependency
 ) -> SearchAnswer:
@@ -163,7 +163,7 @@ def _document(found: ReadableDocument) -> Document:
     return Document(found.document_id, found.uri, found.title, found.media_type)
 
 
-_PROBLEMS = documented(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
+_PROBLEMS = document_problems(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
 
 answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, route_class=Guarded)
 
@@ -233,7 +233,7 @@ async def events(
 
     def read() -> list[StoredEvent]:
         record = backend.catalog.tenants.get(tenant_id)
-        hidden = profile_of(record.profile).tells_readers_alone
+        hidden = get_profile(record.profile).tells_readers_alone
         return backend.catalog.events.page(
             tenant_id,
             kinds=_kinds(identity, page.kind),

@@ -230,7 +230,7 @@ class Refused(HTTPException):
     """A request that is refused with a status and a detail that never quotes the request."""
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses of a route that answers with a problem for these statuses.
 
     Only the response for callers without a token (401) names the class of problems, so that the
@@ -331,14 +331,14 @@ def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
         reason = f"unexpected {type(error).__name__}"
         LOGGER.error("problem", extra={"request_id": request_id, "reason": reason})
         return KINDS[RagAssetsError], None
-    kind = kind_of(type(error))
+    kind = get_problem_kind(type(error))
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
     return kind, kind.detail or _text_of_failure(error)
 
 
-def kind_of(error: type[RagAssetsError]) -> Kind:
+def get_problem_kind(error: type[RagAssetsError]) -> Kind:
     """Return the kind of problem of an error class."""
     return error.problem_kind or next(KINDS[base] for base in error.__mro__ if base in KINDS)
 

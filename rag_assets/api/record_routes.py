@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, WrapValidator
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import RecordQuery, SourceId, SourceType, TenantQuery, named_versions
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import (
     ListedRecord,
     ListedRecords,
@@ -48,7 +48,7 @@ from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 _BARE = "It has no visible text."
 _UNPLACED = (
@@ -91,7 +91,7 @@ def whereabouts(
     principals = None if is_writer else reader.policy.principals(caller)
     state = reader.catalog.record_states.find(tenant_id, document_id, principals, scope=scope)
     if state is None:
-        raise _unknown(tenant_id)
+        raise _build_unknown_record(tenant_id)
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
     excluded = archived or state.status == "excluded"
     is_unread = excluded or is_writer or not with_chunks
@@ -122,11 +122,11 @@ def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block
     page = reader.catalog.records.for_tenant(tenant_id).text(document_id)
     block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
-        raise _unknown(tenant_id)
+        raise _build_unknown_record(tenant_id)
     return bool(block.get("archived"))
 
 
-def _unknown(tenant_id: str) -> UnknownDocument:
+def _build_unknown_record(tenant_id: str) -> UnknownDocument:
     return UnknownDocument(
         f"tenant {tenant_id!r} has no such record", hint="check the type and the id of the record"
     )
@@ -203,12 +203,12 @@ def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
 MOST_VALUES = 6 * MOST_BLOCKS
 """Maximum JSON values of a record: each block of a page has up to six."""
 _RECORD = "/records/{source_type}/{source_id:path}"
-REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
+REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
 """OpenAPI responses of refused requests about records."""
 _OUTDATED: dict[int | str, dict[str, Any]] = {
     200: {"model": Written, "description": "A later write of the record came first"}
 }
-WRITE_RESPONSES = _OUTDATED | documented(400, 409, 412)
+WRITE_RESPONSES = _OUTDATED | document_problems(400, 409, 412)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
@@ -311,7 +311,7 @@ async def _deleted_record(
     return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page, clock)
 
 
-@records.put(_RECORD, status_code=202, responses=WRITE_RESPONSES | documented(408, 413))
+@records.put(_RECORD, status_code=202, responses=WRITE_RESPONSES | document_problems(408, 413))
 @open_to_writers
 async def put_record(
     record: AnyRecordBody,
@@ -334,7 +334,7 @@ async def put_record(
     backend.written.take(target.by)
 
     def put() -> Written:
-        drafting, known = drafting_of(backend, target.tenant_id, target.source)
+        drafting, known = build_drafting(backend, target.tenant_id, target.source)
         draft = drafting.put(target.source_type, target.source_id, record)
         return _write(backend, known, draft, target.by, if_match)
 
@@ -359,7 +359,7 @@ async def delete_record(
     backend.written.take(target.by)
 
     def delete() -> Written:
-        drafting, known = drafting_of(backend, target.tenant_id, target.source)
+        drafting, known = build_drafting(backend, target.tenant_id, target.source)
         draft = drafting.delete(
             target.source_type, target.source_id, target.page_uuid, target.clock
         )
@@ -456,7 +456,7 @@ def _to_listed_record(state: RecordState) -> ListedRecord:
     )
 
 
-@records.get(_RECORD, responses=documented(409))
+@records.get(_RECORD, responses=document_problems(409))
 @open_to_writers
 async def record_state(
     target: Annotated[RecordTarget, Depends(_asked_record)],
@@ -492,7 +492,7 @@ async def record_state(
 
 def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
     """Return the type and id of the requested record; for a block, those of its page."""
-    typed = profile_of(tenant.profile).typed_records
+    typed = get_profile(tenant.profile).typed_records
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id
     if target.page_uuid is None:
@@ -520,7 +520,7 @@ def _write(
     return Written(outcome.document_id, outcome.outcome, etag=outcome.etag)
 
 
-def drafting_of(
+def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[Drafting, TenantRecord]:
     """Return the converter of a tenant's pushed bodies, and the tenant's record.

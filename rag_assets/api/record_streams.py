@@ -23,8 +23,8 @@ from rag_assets.api.guard import (
 )
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.model import RecordQuery, SourceId, named_versions
-from rag_assets.api.problems import Refused, documented, invalid_fields
-from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, drafting_of
+from rag_assets.api.problems import Refused, document_problems, invalid_fields
+from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, build_drafting
 from rag_assets.api.responses import RecordLine, RecordLines, Written
 from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.invalid_values import InvalidFields, invalid
@@ -39,7 +39,7 @@ from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, records_sour
 from rag_assets.records.writing import BULK, Outcome, write_drafts
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 _CONTENT = "/records/file/{source_id:path}/content"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
@@ -66,7 +66,7 @@ contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_c
 @contents.put(
     _CONTENT,
     status_code=202,
-    responses=documented(408, 409, 413, 415),
+    responses=document_problems(408, 409, 413, 415),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -153,7 +153,7 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
     """
     known = backend.catalog.tenants.get(target.tenant_id)
     tenant = Tenant.from_config(known.config)
-    if not profile_of(tenant.profile).typed_records:
+    if not get_profile(tenant.profile).typed_records:
         raise invalid("source_type", "records of this tenant have no content besides their text")
     source = records_source(tenant, target.source, pulled=True).name
     document_id = record_document_id(source, FILE, target.source_id)
@@ -192,7 +192,7 @@ record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, rou
 
 @record_lines.post(
     "/records",
-    responses=documented(400, 408, 409, 413),
+    responses=document_problems(400, 408, 409, 413),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -231,7 +231,7 @@ async def write_records(
     names = request.app.state.description.names
 
     def write() -> RecordLines:
-        drafting, known = drafting_of(backend, tenant_id, parameters.source)
+        drafting, known = build_drafting(backend, tenant_id, parameters.source)
         drafts = [*_drafts(drafting, lines.values())]
         outcomes = write_drafts(
             backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK

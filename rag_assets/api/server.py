@@ -74,7 +74,7 @@ def listening_together(host: str, port: int, workers: int) -> list[socket.socket
     return [_listening(host, port, shared=True) for _ in range(workers)]
 
 
-def listening_beside(host: str, port: int, workers: int) -> list[socket.socket] | None:
+def open_other_loopback(host: str, port: int, workers: int) -> list[socket.socket] | None:
     """Open sockets at the other address of loopback.
 
     Browsers try both addresses for a name below `.localhost`: a program that listens at the other

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Query, Request, Response
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, Streamed
 from rag_assets.api.model import DocumentId, SourceNamed, TenantQuery
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.common.errors import UploadRefused
 from rag_assets.common.failure_kinds import WORDS
@@ -170,7 +170,7 @@ def _refusal(why: str) -> UploadRefused:
     return UploadRefused(why, hint=_HINT)
 
 
-_REFUSED = documented(401, 403, 404, 409, 422, 429, 500, 503)
+_REFUSED = document_problems(401, 403, 404, 409, 422, 429, 500, 503)
 _ID = re.compile(r"[0-9a-f]{32}")
 _DONE = 200
 FORM: dict[str, Any] = {
@@ -220,7 +220,7 @@ class UploadQuery(TenantQuery):
 @streaming.post(
     "/uploads",
     status_code=202,
-    responses={200: {"model": Uploaded}, **documented(408, 413, 415)},
+    responses={200: {"model": Uploaded}, **document_problems(408, 413, 415)},
     openapi_extra=FORM,
 )
 async def upload(
@@ -250,7 +250,7 @@ async def upload(
         caller=identity.name,
         receive=partial(backend.uploads.receive, ref),
     ) as received:
-        name, replaces = form.finish(), replaced(form)
+        name, replaces = form.finish(), find_replaced_upload_id(form)
         new = await backend.run(
             tenant_id,
             identity.name,
@@ -304,7 +304,7 @@ async def delete_upload(
     return await backend.write(tenant_id, delete)
 
 
-def replaced(form: UploadForm) -> str | None:
+def find_replaced_upload_id(form: UploadForm) -> str | None:
     """Return the id of the upload that a form replaces, if any.
 
     Raises:

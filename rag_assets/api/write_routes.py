@@ -30,7 +30,7 @@ from rag_assets.api.model import (
     ReindexPage,
     ReindexSource,
 )
-from rag_assets.api.problems import Refused, documented
+from rag_assets.api.problems import Refused, document_problems
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
@@ -41,10 +41,10 @@ from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 
-def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
+def request_reindex(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
     """Request that documents are read, parsed and indexed again, including failed documents.
 
     Args:
@@ -91,12 +91,12 @@ def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
     return kind is not None and (kind == "database") == (body.scope == "database")
 
 
-_REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
+_REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
 
 writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Guarded)
 
 
-@writing.delete("/documents/{document_id}", status_code=202, responses=documented(409))
+@writing.delete("/documents/{document_id}", status_code=202, responses=document_problems(409))
 async def delete_document(
     request: Request,
     document_id: DocumentId,
@@ -128,7 +128,7 @@ async def delete_document(
     return await backend.write(tenant_id, delete)
 
 
-@writing.post("/reindex", status_code=202, responses=documented(400, 408, 413))
+@writing.post("/reindex", status_code=202, responses=document_problems(400, 408, 413))
 async def reindex(
     request: Request, body: Reindex, identity: IdentityDependency, backend: BackendDependency
 ) -> Reindexed:
@@ -139,7 +139,7 @@ async def reindex(
     """
     tenant_id = request.state.tenant = identity.administered(body.tenant_id)
     return await backend.write(
-        tenant_id, partial(reindexed, backend.catalog, tenant_id, body, identity.name)
+        tenant_id, partial(request_reindex, backend.catalog, tenant_id, body, identity.name)
     )
 
 
@@ -153,7 +153,7 @@ _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
 reconciling = APIRouter(
     prefix="/rag",
     tags=["writing"],
-    responses=documented(401, 403, 404, 422, 429, 500, 503),
+    responses=document_problems(401, 403, 404, 422, 429, 500, 503),
     route_class=Streamed,
 )
 
@@ -184,7 +184,7 @@ class _Line(BaseModel):
 
 @reconciling.post(
     "/reconcile",
-    responses=documented(408, 409, 413),
+    responses=document_problems(408, 409, 413),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -228,7 +228,7 @@ async def reconcile(
             known = backend.catalog.tenants.get(tenant_id)
             tenant = Tenant.from_config(known.config)
             source = records_source(tenant, parameters.source)
-            types = _TYPES if profile_of(tenant.profile).typed_records else None
+            types = _TYPES if get_profile(tenant.profile).typed_records else None
             file.seek(0)
             found = backend.catalog.record_manifests.compare(
                 known.ref,

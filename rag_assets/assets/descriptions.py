@@ -92,13 +92,13 @@ _RUN = (
 )
 
 
-def described(what: str, meanings: Mapping[str, str]) -> str:
+def describe_asset(what: str, meanings: Mapping[str, str]) -> str:
     """Return the description of an asset, with the meaning of its metadata."""
     rows = "\n".join(f"| {name} | {meaning} |" for name, meaning in meanings.items())
     return f"{what}\n\n{_RUN}\n\n| metadata | meaning |\n| --- | --- |\n{rows}"
 
 
-RAW_DOCUMENTS = described(
+RAW_DOCUMENTS = describe_asset(
     """Every document of the tenant's sources, as rows of the catalog.
 
 Sources are listed and compared with the catalog; documents that may have changed are hashed.
@@ -116,7 +116,7 @@ many disappear, none is deleted until a person allows it. The run's slice is cho
     },
 )
 
-PARSED_TEXT = described(
+PARSED_TEXT = describe_asset(
     """The text of documents, with every credential masked.
 
 The lake stores text blocks with heading path, position and offsets, under a hash of the content and
@@ -132,7 +132,7 @@ stays searchable, and other documents are not affected.""",
     },
 )
 
-CHUNKS = described(
+CHUNKS = describe_asset(
     """Passages small enough to be embedded and returned on their own.
 
 The lake stores each chunk with heading path, position, character offsets and token count, under a
@@ -150,7 +150,7 @@ requires it.""",
     },
 )
 
-EMBEDDINGS = described(
+EMBEDDINGS = describe_asset(
     """One vector per distinct text and embedder, computed once.
 
 The lake stores each vector as soon as it arrives. If the embedder fails, finished vectors are kept,
@@ -169,7 +169,7 @@ from the index.""",
     },
 )
 
-EMBEDDING_COST = described(
+EMBEDDING_COST = describe_asset(
     """A tenant's spending on embeddings; one run a day reports on all tenants.
 
 `rag-assets usage` shows the same on the command line, including today.""",
@@ -184,7 +184,7 @@ EMBEDDING_COST = described(
     },
 )
 
-SEARCH_INDEX = described(
+SEARCH_INDEX = describe_asset(
     """The entries that searches return, equal to the catalog.
 
 First, deleted documents are removed from every generation. Then each complete document of the slice
@@ -201,7 +201,7 @@ or chunker builds a new generation, which replaces the serving one when it is co
     },
 )
 
-RETRIEVAL_QUALITY = described(
+RETRIEVAL_QUALITY = describe_asset(
     """How well a tenant's serving build answers its judged questions.
 
 Measured weekly and after each publication of a build, for tenants that have judged questions
@@ -219,7 +219,7 @@ Measured weekly and after each publication of a build, for tenants that have jud
     },
 )
 
-GENERATIONS = described(
+GENERATIONS = describe_asset(
     """The builds of a tenant's index, and their progress.
 
 Reported by each run while a build is made, held or published, and daily for tenants with several
@@ -236,7 +236,7 @@ builds. `rag-assets generations list` shows the present state.""",
     },
 )
 
-RETENTION = described(
+RETENTION = describe_asset(
     """A tenant's documents that are due to be erased, holds, and receipts of erasures.
 
 Reported by the daily pruning for tenants with a retention, a hold or a receipt.

@@ -8,7 +8,7 @@ from pydantic import Field
 from rag_assets.assets.descriptions import EMBEDDING_COLUMNS, EMBEDDINGS
 from rag_assets.assets.metadata_values import seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
-from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.billing.spending import Cap, CapName, build_caps
 from rag_assets.common.formatting import dollars
 from rag_assets.declarations import asset
 from rag_assets.pipeline.context import TenantContext
@@ -40,7 +40,7 @@ def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetad
     rows = ctx.catalog.usage.rows(day.replace(day=1), ctx.ref.id)
     of_day, of_month = total(row for row in rows if row.day == day), total(rows)
     spent = SpendingTotals(run=before + used.cost, day=of_day.cost, month=of_month.cost)
-    caps = {cap.name: cap for cap in caps_of(ctx.tenant.caps, spent, day)}
+    caps = {cap.name: cap for cap in build_caps(ctx.tenant.caps, spent, day)}
     return table(
         _COLUMNS,
         [

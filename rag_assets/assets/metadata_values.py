@@ -56,7 +56,7 @@ def documents_link(tenant_id: str, words: str, status: str | None = None) -> str
     return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
 
 
-def rows_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table.
 
     Args:
@@ -90,7 +90,7 @@ def notes(
     if not rows:
         return dg.MetadataValue.md("none")
     rest = documents_link(tenant_id, "all of them", status)
-    room = INLINE - len(rows_of(columns, ())) - len(advice) - len(rest) - 40
+    room = INLINE - len(render_table(columns, ())) - len(advice) - len(rest) - 40
     cells = []
     for note, more in rows:
         link = document_link(tenant_id, note.document_id, note.uri)
@@ -99,7 +99,7 @@ def notes(
         if room < 0:
             break
         cells.append(row)
-    lines = [rows_of(columns, cells)] if cells else []
+    lines = [render_table(columns, cells)] if cells else []
     if len(cells) < len(rows):
         lines.append(f"The first {len(cells)}; {rest}")
     return dg.MetadataValue.md("\n\n".join(filter(None, (*lines, advice))))
@@ -126,7 +126,7 @@ def bar_chart(
         strokes += f"M{middle} 85v-{height}"
         labels += f'<text x="{middle - 9}" y="{82 - height}">{escape(words(count))}</text>'
         labels += f'<text x="{middle - 9}" y="98">{escape(label)}</text>'
-    return _drawn(title, _STEP * len(bars), _STEP - 8, strokes, labels)
+    return _render_chart(title, _STEP * len(bars), _STEP - 8, strokes, labels)
 
 
 def series_chart(
@@ -150,10 +150,12 @@ def series_chart(
     end = _SLIM * len(values)
     labels = f'<text y="98">{escape(first)}</text>'
     labels += f'<text x="{end}" y="98" text-anchor="end">{escape(last)}</text>'
-    return _drawn(title, end, _SLIM - 3, strokes, labels)
+    return _render_chart(title, end, _SLIM - 3, strokes, labels)
 
 
-def _drawn(title: str, width: int, bar: int, strokes: str, labels: str) -> dg.MarkdownMetadataValue:
+def _render_chart(
+    title: str, width: int, bar: int, strokes: str, labels: str
+) -> dg.MarkdownMetadataValue:
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="99" font-size="11">'
         f'<path stroke="{_BAR}" stroke-width="{bar}" d="{strokes}"/>{labels}</svg>'

@@ -6,9 +6,9 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
-from rag_assets.assets.metadata_values import documents_link, notes, rows_of, seconds, table
+from rag_assets.assets.metadata_values import documents_link, notes, render_table, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, asset
 from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.context import TenantContext
@@ -29,7 +29,7 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Summarize the searchable documents, their index, and the time of the source listing."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
-    facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
+    facts = render_table(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
 
 
@@ -66,9 +66,9 @@ def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 def _headline(tenant: TenantSummary) -> str:
     counts, id_ = tenant.documents, tenant.tenant_id
     failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
-    ready = documents_link(id_, counted(counts.get("READY", 0), "document"), "READY")
+    ready = documents_link(id_, format_count(counts.get("READY", 0), "document"), "READY")
     waiting = documents_link(id_, f"{counts.get('PROCESSING', 0):,} waiting", "PROCESSING")
-    return f"{ready} in {counted(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
+    return f"{ready} in {format_count(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
 
 
 def _facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ def search_index(
             f" {outage}"
         )
     elif outage is not None:
-        who = counted(waiting, "document waits", "documents wait")
+        who = format_count(waiting, "document waits", "documents wait")
         trouble.append(f"{who} for the embedder: {outage}")
     if trouble:
         # All other work has been done; the run fails so that the outage is visible.

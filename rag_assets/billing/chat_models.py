@@ -16,7 +16,7 @@ from rag_assets.models.chat import ChatModel, RemoteChat
 from rag_assets.models.config import MOST_SECONDS_OF_OWN, ChatModelConfig, EmbedderConfig
 from rag_assets.models.prices import ChatPrice
 from rag_assets.models.providers.base import ChatOffer, Provider
-from rag_assets.models.providers.registry import find_chat_provider, provider_of
+from rag_assets.models.providers.registry import find_chat_provider, get_provider
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 from rag_assets.storage.catalog.catalog import Catalog
@@ -134,7 +134,7 @@ def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffe
             hint="set one in tenants.yaml, for example chat_model: gpt-4.1-mini",
         )
     if config.provider is not None:
-        provider: Provider | None = provider_of(config.provider)
+        provider: Provider | None = get_provider(config.provider)
     else:
         provider = find_chat_provider(config.model)
     if provider is not None and provider.chat is not None:

@@ -29,7 +29,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
     """
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
-    ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _bound(owner, provider))
+    ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _encode_owner(owner, provider))
     return SealedKey(nonce, ciphertext, master.id)
 
 
@@ -40,7 +40,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
         KeyUnreadable: the stored key was altered, or encrypted with a different master key or for
             a different owner.
     """
-    bound = _bound(owner, provider)
+    bound = _encode_owner(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
     except (InvalidTag, ValueError):
@@ -51,7 +51,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     return SecretStr(plain.decode())
 
 
-def _bound(owner: KeyOwner, provider: str) -> bytes:
+def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
     """Return owner and provider as JSON; no two pairs of them give equal bytes."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]

@@ -10,8 +10,8 @@ from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.providers.base import Provider
 from rag_assets.models.providers.registry import (
     find_chat_provider,
+    get_provider,
     list_auto_embeddings,
-    provider_of,
 )
 
 KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
@@ -85,7 +85,7 @@ def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
 
 
 def _key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:
-    key = provider_of(embedder.provider).key
+    key = get_provider(embedder.provider).key
     is_identity = embedder.connection is not None and embedder.connection.uses_identity
     if key == "none" or is_identity:
         return "none needed"

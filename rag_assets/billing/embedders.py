@@ -17,7 +17,7 @@ from rag_assets.models.factory import (
     build_batch_api,
     build_embedder,
     build_former,
-    embedder_id_of,
+    get_embedder_id,
     remote_model,
 )
 from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
@@ -127,7 +127,7 @@ class Embedders:
         present = tenant.embedder
         same = present.provider == built.provider
         remote = isinstance(present.offer, RemoteEmbedding)
-        if same and remote and embedder_id_of(present) == generation.embedder_id:
+        if same and remote and get_embedder_id(present) == generation.embedder_id:
             return self.of(ref, present)
         if isinstance(built.offer, LocalEmbedding):
             return _load_local_embedder_with_id(built, generation.embedder_id)

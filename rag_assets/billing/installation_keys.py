@@ -16,7 +16,7 @@ from rag_assets.billing.master_key import (
 )
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.ingest.sources.registry import get_path_fields
 from rag_assets.storage.catalog.accounts.provider_keys import StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.lake.location import Location
@@ -89,7 +89,7 @@ class InstallationKeys:
         kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
-                for path in paths_of(source, kinds).values():
+                for path in get_path_fields(source, kinds).values():
                     yield self._settings.home / path
 
     def _key_location(self) -> str:

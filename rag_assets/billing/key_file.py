@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.private_files import draft_prefix, rewrite_file, sync_folder
 from rag_assets.common.settings import Settings
 from rag_assets.storage.installation.home import Home
@@ -46,7 +46,7 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
             hint=f"set {VARIABLE} to a file, or RAG_ASSETS_MASTER_KEY to a key",
         ) from None
     home, keys = Home(settings), folder / "rag-assets"
-    by_path = keys / f"master-{key_of('installation', str(settings.home))[:12]}.key"
+    by_path = keys / f"master-{compute_key('installation', str(settings.home))[:12]}.key"
     if home.installation is None:
         return by_path
     path = keys / f"master-{home.installation}.key"

@@ -19,7 +19,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.embedding.vectors import embed_query
-from rag_assets.models.factory import build_embedder, price_of
+from rag_assets.models.factory import build_embedder, find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.plugins.registry import installed_systems
@@ -93,7 +93,7 @@ class KeyTests:
             await embedder.close()
         if isinstance(owner, TenantRef) and charge.tokens:
             account = split_embedder_id(embedder.embedder_id)
-            self._catalog.usage.add(owner, *account, build_usage(charge, price_of(config)))
+            self._catalog.usage.add(owner, *account, build_usage(charge, find_price(config)))
         return KeyTest(reason is None, reason, round(latency * 1000))
 
     def _find_embedder(self, owner: KeyOwner, provider: str) -> EmbedderConfig:

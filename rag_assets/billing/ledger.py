@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Final
 
-from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
+from rag_assets.billing.spending import Cap, CapName, Spending, build_caps, require_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today
 from rag_assets.storage.catalog.catalog import Catalog
@@ -28,7 +28,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     day = today()
     spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
-    return caps_of(
+    return build_caps(
         tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day
     )
 

@@ -9,12 +9,12 @@ from rag_assets.common.errors import NotOptedIn
 from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 
 def lacks_opt_in(record: TenantRecord) -> bool:
     """Return whether a tenant must not be embedded until its organization opts in."""
-    return profile_of(record.profile).opt_in_problem is not None and not record.has_opted_in
+    return get_profile(record.profile).opt_in_problem is not None and not record.has_opted_in
 
 
 def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool) -> None:
@@ -24,7 +24,7 @@ def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool
         NotOptedIn: the organization has not opted in; the class is the problem that the profile
             names.
     """
-    problem = profile_of(profile).opt_in_problem
+    problem = get_profile(profile).opt_in_problem
     if problem is not None and not has_opted_in:
         raise _build_error(problem, organization)
 
@@ -44,7 +44,7 @@ class NotOptedInEmbedder(WrappedEmbedder):
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
         super().__init__(embedder)
-        self._problem = profile_of(record.profile).opt_in_problem or ""
+        self._problem = get_profile(record.profile).opt_in_problem or ""
         self._organization = record.organization
 
     async def embed(

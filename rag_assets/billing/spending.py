@@ -11,7 +11,7 @@ from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.common.formatting import dollars
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.models.prices import FREE, Price
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
@@ -91,7 +91,7 @@ class Cap:
         )
 
 
-def caps_of(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
+def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
     """Return a tenant's caps, the longest period first.
 
     Args:
@@ -119,7 +119,7 @@ def require_price(tenant: Tenant) -> Price | None:
     Raises:
         ConfigurationError: the tenant has caps, which cannot be enforced without a price.
     """
-    price = price_of(tenant.embedder)
+    price = find_price(tenant.embedder)
     caps = [name for name, most in tenant.caps if most is not None]
     if price is None and caps:
         raise ConfigurationError(

@@ -11,8 +11,8 @@ from rag_assets.cli.arguments import Json, PrincipalsArgument, ScopeArgument, Te
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
-from rag_assets.privacy.masker import masker_of
+from rag_assets.common.formatting import format_count
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
@@ -84,7 +84,7 @@ def revoke(
     ref = session.catalog.tenants.get(tenant_id).ref
     missing = len(set(principals)) - session.catalog.access.revoke(ref, scope, principals)
     if missing and not as_json:
-        say(f"{counted(missing, 'principal')} did not have this grant.")
+        say(f"{format_count(missing, 'principal')} did not have this grant.")
     _print_scope(session, tenant_id, scope, as_json=as_json)
 
 
@@ -97,7 +97,7 @@ def _require_grantable(scope: str) -> None:
 
 
 def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
-    masker = masker_of(session.settings.local)
+    masker = get_masker(session.settings.local)
     if any(masker.holds_credential(name) for name in (scope, *principals)):
         raise ConfigurationError(
             "a scope or a principal must not contain a credential: both are stored unmasked",

@@ -48,7 +48,7 @@ ProjectArgument: TypeAlias = Annotated[
 ]
 
 
-def caller_of(principals: list[str] | None, role: Role | None) -> Caller:
+def build_caller(principals: list[str] | None, role: Role | None) -> Caller:
     """Return the caller that `--as` and `--role` name."""
     from rag_assets.search.model import Caller
 
@@ -139,7 +139,7 @@ def _question(
             "metadata": _parse_metadata(metadata or ()),
             "within": within,
         },
-        "caller": caller_of(principal, role),
+        "caller": build_caller(principal, role),
     }
 
 

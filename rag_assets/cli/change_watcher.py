@@ -13,7 +13,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import SYNC
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.runtime.program_processes import revive
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.runtime.watcher import Watcher
@@ -62,7 +62,7 @@ class ForkedFollower:
 def main() -> None:
     """Watch until stopped."""
     settings = Settings.from_environment()
-    masker = masker_of(settings.local)
+    masker = get_masker(settings.local)
 
     def log(line: str) -> None:
         with suppress(OSError):  # If the disk for logs is full, syncs must go on.

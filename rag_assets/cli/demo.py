@@ -21,7 +21,7 @@ from rag_assets.cli.quality import print_checks, run_checks
 from rag_assets.cli.search import headline, print_hit
 from rag_assets.cli.session import TEMPLATES, Session, with_session
 from rag_assets.cli.sync import TenantSync, sync_tenant
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import PPTX, XLSX
 from rag_assets.search import Retriever
 from rag_assets.search.hits import excerpt
@@ -112,7 +112,7 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
     if synced.nothing_to_do:
         say(f"Nothing changed, nothing to do ({seconds(synced.seconds)}). The tenant has:\n")
     else:
-        say(f"{counted(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
+        say(f"{format_count(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
     summaries = document_summaries(session.reader(TENANT))
     print_table(
         ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
@@ -278,8 +278,10 @@ def contents(parsed: Iterable[ParsedText]) -> str:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
         counts.update(block.kind for block in text.blocks)
     shown = ("page", "slide", "sheet", "row", "heading", "table", "code")
-    found = [counted(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]]
-    return ", ".join(found) or counted(counts["paragraph"], "paragraph")
+    found = [
+        format_count(counts[k], "code block" if k == "code" else k) for k in shown if counts[k]
+    ]
+    return ", ".join(found) or format_count(counts["paragraph"], "paragraph")
 
 
 def describe_stages(
@@ -306,22 +308,24 @@ def _describe_documents(summaries: Sequence[DocumentSummary]) -> list[str]:
     size = _size(sum(item.document.facts.size for item in summaries))
     contents = Counter(item.document.content_sha256 for item in summaries)
     copies = sum(contents.values()) - len(contents)
-    lines = [f"{counted(len(summaries), 'document')} of {counted(kinds, 'type')}, {size}"]
+    lines = [f"{format_count(len(summaries), 'document')} of {format_count(kinds, 'type')}, {size}"]
     if copies:
-        lines.append(f"{counted(copies, 'exact copy', 'exact copies')}: parsed and embedded once")
+        lines.append(
+            f"{format_count(copies, 'exact copy', 'exact copies')}: parsed and embedded once"
+        )
     return lines
 
 
 def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
     texts = [item.parsed for item in summaries if item.parsed]
-    lines = [f"{counted(len(texts), 'text')}: {contents(texts)}"]
+    lines = [f"{format_count(len(texts), 'text')}: {contents(texts)}"]
     lines += [
-        f"{item.name}: {counted(item.parsed.ocr_pages, 'scanned page')} read by OCR"
+        f"{item.name}: {format_count(item.parsed.ocr_pages, 'scanned page')} read by OCR"
         for item in summaries
         if item.parsed and item.parsed.ocr_pages
     ]
     lines += [
-        f"{item.name}: {counted(len(item.parsed.masked), 'credential')} masked:"
+        f"{item.name}: {format_count(len(item.parsed.masked), 'credential')} masked:"
         f" {_rules_and_lines(item.parsed)}"
         for item in summaries
         if item.parsed and item.parsed.masked
@@ -342,12 +346,12 @@ def _rules_and_lines(parsed: ParsedText) -> str:
 
 def _describe_chunks(summaries: Sequence[DocumentSummary]) -> list[str]:
     tokens = sorted(count for item in summaries for count in item.tokens)
-    lines = [counted(len(tokens), "chunk")]
+    lines = [format_count(len(tokens), "chunk")]
     if tokens:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
         lines.append(f"{histogram(tokens)}  by length")
     return lines + [
-        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} dropped for a credential:"
+        f"{item.name}: {format_count(len(item.chunks.dropped), 'chunk')} dropped for a credential:"
         f" {', '.join(sorted({rule for row in item.chunks.dropped for rule in row.rules}))}"
         for item in summaries
         if item.chunks and item.chunks.dropped
@@ -361,9 +365,9 @@ def _describe_vectors(
     if serving is None:
         return ["none yet"]
     shared = len(hashes) - len(set(hashes))
-    lines = [f"{counted(len(set(hashes)), 'vector')} of {serving.dimensions} dimensions"]
+    lines = [f"{format_count(len(set(hashes)), 'vector')} of {serving.dimensions} dimensions"]
     if shared:
-        lines.append(f"{counted(shared, 'chunk')} share the vector of an equal text")
+        lines.append(f"{format_count(shared, 'chunk')} share the vector of an equal text")
     return lines
 
 
@@ -372,8 +376,8 @@ def _describe_index(
 ) -> list[str]:
     if serving is None:
         return ["none yet"]
-    entries = counted(sum(item.document.chunk_count for item in summaries), "entry", "entries")
-    documents = counted(sum(bool(item.document.chunk_count) for item in summaries), "document")
+    entries = format_count(sum(item.document.chunk_count for item in summaries), "entry", "entries")
+    documents = format_count(sum(bool(item.document.chunk_count) for item in summaries), "document")
     return [f"{entries} of {documents}, generation {serving.number}, alias {alias}"]
 
 

@@ -68,9 +68,9 @@ def print_role(
     purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
 ) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
-    from rag_assets.storage.index.elasticsearch.check import role_for
+    from rag_assets.storage.index.elasticsearch.check import build_role
 
-    say(json.dumps(role_for(purpose, session.settings.index_prefix), indent=2))
+    say(json.dumps(build_role(purpose, session.settings.index_prefix), indent=2))
 
 
 @app.command("seal")

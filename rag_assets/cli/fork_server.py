@@ -27,7 +27,7 @@ from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
 _NOT_OF_COMMANDS = re.compile(
@@ -106,7 +106,7 @@ def prepare(local: Path) -> None:
         importlib.import_module(name)
     for name in _own_modules():
         importlib.import_module(name)
-    masker_of(local).load()
+    get_masker(local).load()
     prepare_chunking()
     repository()
     gc.collect()

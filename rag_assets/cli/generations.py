@@ -14,7 +14,7 @@ from rag_assets.cli.arguments import Json, TenantArgument
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.formatting import counted, dollars, duration
+from rag_assets.common.formatting import dollars, duration, format_count
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
@@ -136,12 +136,12 @@ def rollback(
     as_json: Json = False,
 ) -> None:
     """Go back to a former build, brought up to date, and pin it."""
-    from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
+    from rag_assets.pipeline.generation_moves import choose_rollback_build, roll_back
 
     if not reason.strip():
         raise ConfigurationError("a rollback needs a reason", hint="add the reason with --reason")
     with session.writer(tenant_id, "rollback") as ctx:
-        generation = build_to_return_to(ctx, number)
+        generation = choose_rollback_build(ctx, number)
         session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
         answers = roll_back(ctx, generation, _order(ctx, reason), now=now)
     if answers and not as_json:
@@ -215,7 +215,7 @@ def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None
     if wanted.number != serving.number:
         raise RagAssetsError(
             f"generation {wanted.number} of {tenant_id} does not answer yet: "
-            f"{counted(wanted.behind or 0, 'document')} not yet up to date",
+            f"{format_count(wanted.behind or 0, 'document')} not yet up to date",
             hint=(
                 f"run `rag-assets sync {tenant_id}` to continue; it publishes the build when "
                 "it is up to date"
@@ -296,8 +296,8 @@ def _remarks(report: BuildReport) -> Iterator[str]:
         at: Any = report.pinned.at
         yield f"pinned by {report.pinned.by}, {at:%Y-%m-%d %H:%M} UTC: {report.pinned.reason}"
     if report.behind and report.current and report.state != "BUILDING":
-        yield f"{counted(report.behind, 'document')} behind"
+        yield f"{format_count(report.behind, 'document')} behind"
     if report.waiting:
-        yield f"{counted(report.waiting, 'document')} wait for a provider or a person"
+        yield f"{format_count(report.waiting, 'document')} wait for a provider or a person"
     if report.not_writable and report.state == "SERVING":
         yield f"not brought up to date: {report.not_writable}"

@@ -13,7 +13,7 @@ from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
 from rag_assets.storage.index.model import Owner
@@ -159,8 +159,9 @@ def move_runs(
         )
     if not confirmed:
         raise ConfigurationError(
-            f"this would move {counted(found.runs, 'run')} from {place} to {DAGSTER_SCHEMA}, and"
-            f" delete the {counted(found.present_runs, 'run')} recorded there",
+            f"this would move {format_count(found.runs, 'run')} from {place} to"
+            f" {DAGSTER_SCHEMA}, and"
+            f" delete the {format_count(found.present_runs, 'run')} recorded there",
             hint="`rag-assets down` stops Dagster's processes first; to confirm: rag-assets"
             " installation move-runs --yes",
         )
@@ -168,7 +169,9 @@ def move_runs(
     if as_json:
         print_json(moved)
         return
-    say(f"{counted(moved.runs if moved else 0, 'run')} moved from {place} to {DAGSTER_SCHEMA}.")
+    say(
+        f"{format_count(moved.runs if moved else 0, 'run')} moved from {place} to {DAGSTER_SCHEMA}."
+    )
 
 
 @app.command("clone")
@@ -301,7 +304,7 @@ def accept_clock(
         ACCEPT,
         ClockDoubt,
         accept_time,
-        shown,
+        format_time,
         time_for_deletion,
     )
 
@@ -312,7 +315,7 @@ def accept_clock(
         if as_json:
             print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
         else:
-            say(f"The clock is trusted, there is nothing to accept: it is {shown(doubt)}.")
+            say(f"The clock is trusted, there is nothing to accept: it is {format_time(doubt)}.")
         return True
     if doubt.kind == "skewed":
         raise doubt.error()
@@ -330,9 +333,9 @@ def accept_clock(
             }
         )
         return confirmed
-    say(f"This machine's clock  {shown(doubt.now)}")
-    say(f"Postgres's clock      {shown(trusted.server_at)}")
-    say(f"Last trusted time     {shown(trusted.at)}\n")
+    say(f"This machine's clock  {format_time(doubt.now)}")
+    say(f"Postgres's clock      {format_time(trusted.server_at)}")
+    say(f"Last trusted time     {format_time(trusted.at)}\n")
     print_table(
         ["tenant", "documents due", "deleted by the next run", "rows with later times"],
         [tuple(counts.values()) for counts in consequences],
@@ -440,7 +443,7 @@ def _print_findings(
         return
     say("\nNo documents of these tenants are deleted until their catalog is accepted as well:")
     for tenant_id, files in tenants.items():
-        unknown = counted(files, "uploaded file")
+        unknown = format_count(files, "uploaded file")
         say(f"  {tenant_id}: {unknown} that this catalog does not know")
     say(
         "rag-assets sync TENANT --accept-catalog accepts it, and deletes the files that it "

@@ -13,12 +13,12 @@ from rag_assets.cli.arguments import Json, TenantArgument
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
-from rag_assets.privacy.masker import masker_of
+from rag_assets.common.formatting import format_count
+from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.beir import write_beir
 from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.store import documents_of, store_questions, stored_questions
+from rag_assets.quality.store import find_judged_documents, store_questions, stored_questions
 from rag_assets.quality.yaml_files import as_mapping, as_yaml
 
 _SHOWN = 5
@@ -53,12 +53,12 @@ def import_files(
         paths,
         stored_questions(session.catalog, tenant_id),
         split=split,
-        is_refused=masker_of(session.settings.local).holds_credential,
+        is_refused=get_masker(session.settings.local).holds_credential,
     )
     removed = store_questions(
         session.catalog, ref, read.questions, others="replace judged" if replace else "keep"
     )
-    unknown = _unknown(session, tenant_id, read)
+    unknown = _warn_unknown_paths(session, tenant_id, read)
     judgements = sum(len(question.relevant) for question in read.questions)
     if as_json:
         print_json(
@@ -73,8 +73,8 @@ def import_files(
         return
     gone = f"; {removed:,} others removed" if removed else ""
     say(
-        f"{tenant_id}: {counted(len(read.questions), 'question')} with"
-        f" {counted(judgements, 'judgement')} stored{gone}"
+        f"{tenant_id}: {format_count(len(read.questions), 'question')} with"
+        f" {format_count(judgements, 'judgement')} stored{gone}"
     )
 
 
@@ -113,11 +113,11 @@ def export(
             hint="choose a different path",
         ) from None
     if quotes:
-        warn(f"{counted(quotes, 'quote')} left out: qrels judge documents, not passages")
+        warn(f"{format_count(quotes, 'quote')} left out: qrels judge documents, not passages")
     if as_json:
         print_json({"tenant": tenant_id, "questions": len(questions), "path": path})
         return
-    say(f"{counted(len(questions), 'question')} of {tenant_id} written to {path}")
+    say(f"{format_count(len(questions), 'question')} of {tenant_id} written to {path}")
 
 
 @app.command("list")
@@ -131,7 +131,7 @@ def list_questions(
     """List a tenant's judged questions, and judged documents that no longer exist."""
     session.catalog.tenants.get(tenant_id)
     questions = stored_questions(session.catalog, tenant_id)
-    present = documents_of(session.catalog, tenant_id, questions)
+    present = find_judged_documents(session.catalog, tenant_id, questions)
     gone = {
         question.id: sorted({one.path for one in question.relevant} - present.keys())
         for question in questions
@@ -177,10 +177,10 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Replace the synthetic questions with new ones, made from headings; they decide nothing."""
-    from rag_assets.quality.proposals import proposed
+    from rag_assets.quality.proposals import propose_questions
 
     ctx = session.reader(tenant_id)
-    questions = proposed(ctx, count)
+    questions = propose_questions(ctx, count)
     store_questions(ctx.catalog, ctx.ref, questions, others="replace synthetic")
     if as_json:
         print_json(
@@ -188,7 +188,7 @@ def propose(
         )
         return
     say(
-        f"{tenant_id}: {counted(len(questions), 'synthetic question')} created from "
+        f"{tenant_id}: {format_count(len(questions), 'synthetic question')} created from "
         "headings; `eval` reports them separately, and they hold back no build"
     )
 
@@ -201,15 +201,15 @@ def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
     return 0
 
 
-def _unknown(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
+def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
     """Warn about paths that match no document of the tenant; the documents may be synced later."""
-    present = documents_of(session.catalog, tenant_id, read.questions)
+    present = find_judged_documents(session.catalog, tenant_id, read.questions)
     paths = {one.path for question in read.questions for one in question.relevant}
     unknown = sorted(paths - present.keys())
     places = [str(read.places[path]) for path in unknown if path in read.places]
     if unknown:
         rest = "; …" if len(places) > _SHOWN else ""
         where = f" ({'; '.join(places[:_SHOWN])}{rest})" if places else ""
-        named = counted(len(unknown), "path names no document", "paths name no documents")
+        named = format_count(len(unknown), "path names no document", "paths name no documents")
         warn(f"{named} of {tenant_id} now{where}: what they answer is not measured")
     return unknown

@@ -16,7 +16,7 @@ from rag_assets.cli.arguments import Json, ProviderArgument
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -68,7 +68,7 @@ def set_key(
     say(f"{kind.capitalize()} {owner_id} has a key for {provider}.")
     if waiting:
         command = "rag-assets sync" if organization else f"rag-assets sync {owner_id}"
-        say(f"{counted(waiting, 'document')} will be retried by: {command}")
+        say(f"{format_count(waiting, 'document')} will be retried by: {command}")
 
 
 @app.command("list")
@@ -172,7 +172,10 @@ def rotate(
         if as_json:
             print_json({"rotated": count} | ({"sealed": sealed} if sealed else {}))
             return
-        say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
+        say(
+            f"{format_count(count, 'key')} encrypted again; former master keys are no"
+            " longer needed."
+        )
         for name, text in sealed.items():
             place = f"the file that {name} names" if name.endswith("_FILE") else name
             say(f"\nReplace the content of {place}, which the new master key cannot decrypt, with:")

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.privacy.masker import masker_of, might_hold_credential
+from rag_assets.privacy.masker import get_masker, might_hold_credential
 
 _CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -65,7 +65,7 @@ def _mask(line: str) -> str:
     except RagAssetsError:
         # The error that is being printed may be the failure to load the rules.
         local = None
-    return masker_of(local).text(line)
+    return get_masker(local).text(line)
 
 
 def harmless(text: str) -> str:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_assets.billing.spending import Cap, caps_of
+from rag_assets.billing.spending import Cap, build_caps
 from rag_assets.cli.arguments import Json, TenantArgument
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
-from rag_assets.common.formatting import counted, dollars, duration
+from rag_assets.common.formatting import dollars, duration, format_count
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today, total
 from rag_assets.tenants.model import Tenant
@@ -81,7 +81,8 @@ def plan(
     if found.held:
         reasons = "; ".join(found.held_reasons)
         say(
-            f"\n{counted(found.held, 'document')} disappeared, and the deletion would be held back"
+            f"\n{format_count(found.held, 'document')} disappeared, and the deletion would"
+            " be held back"
             f" without --allow-deletes: {reasons}"
         )
     if found.new_generation:
@@ -162,12 +163,12 @@ def usage(
         print_json(_as_json(since.isoformat(), rows, used, caps))
         return
     if not rows:
-        say(f"No usage in {counted(days, 'day')}.")
+        say(f"No usage in {format_count(days, 'day')}.")
     else:
         print_table(_COLUMNS, [_row(row) for row in rows])
         say()
     for id_, of_tenant in used.items():
-        say(f"{id_}: {of_tenant.cost_text} in {counted(days, 'day')}")
+        say(f"{id_}: {of_tenant.cost_text} in {format_count(days, 'day')}")
     for id_, of_caps in caps.items():
         for cap in of_caps:
             say(f"{id_}: the cap of {cap.limit_text}: {cap.spent_text}")
@@ -177,7 +178,7 @@ def _caps(session: Session, tenant: Tenant) -> list[Cap]:
     """Return the caps per day and month; a cap per run has no meaning outside a run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
-    return caps_of(caps, session.catalog.usage.read_spending(tenant.id, day), day)
+    return build_caps(caps, session.catalog.usage.read_spending(tenant.id, day), day)
 
 
 def _row(row: UsageRow) -> Sequence[str]:

@@ -200,11 +200,11 @@ def _projects(session: Session) -> Projects:
 
 
 def _project(profile: str | None, organization: str, project: str) -> Project:
-    from rag_assets.tenants.profiles import profile_of
+    from rag_assets.tenants.profiles import get_profile
     from rag_assets.tenants.projects import Project
 
     profile = profile or _profile_over_api()
-    if not profile_of(profile).requires_project:
+    if not get_profile(profile).requires_project:
         raise ConfigurationError(
             f"tenants of the profile {profile!r} are not projects",
             hint="add the tenant with `rag-assets tenants add`",
@@ -226,9 +226,9 @@ def _profile_over_api() -> str:
 
 
 def _require_made_here(profile: str) -> None:
-    from rag_assets.tenants.profiles import profile_of
+    from rag_assets.tenants.profiles import get_profile
 
-    if not profile_of(profile).projects_over_api:
+    if not get_profile(profile).projects_over_api:
         raise ConfigurationError(
             f"projects of the profile {profile!r} cannot be created with this command",
             hint="add the tenant with `rag-assets tenants add`, or in tenants.yaml",
@@ -238,7 +238,7 @@ def _require_made_here(profile: str) -> None:
 def _settings(given: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
-    from rag_assets.tenants.problems import problem_of
+    from rag_assets.tenants.problems import describe_problem
     from rag_assets.tenants.projects import ProjectSettings
 
     try:
@@ -246,12 +246,12 @@ def _settings(given: Mapping[str, Any]) -> ProjectSettings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigurationError(
-            problem_of(first), hint="see `rag-assets projects put --help`"
+            describe_problem(first), hint="see `rag-assets projects put --help`"
         ) from None
 
 
 def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
-    from rag_assets.models.factory import embedder_id_of
+    from rag_assets.models.factory import get_embedder_id
     from rag_assets.tenants.model import Tenant
     from rag_assets.tenants.projects import shown_settings
 
@@ -263,7 +263,7 @@ def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
         "state": record.state,
         "origin": record.origin,
         **shown_settings(Tenant.from_config(record.config)),
-        "embedder": embedder_id_of(choice.embedder),
+        "embedder": get_embedder_id(choice.embedder),
         "embedder_provider": choice.embedder.provider,
         "key": choice.key,
     }

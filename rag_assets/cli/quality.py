@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     UnknownGeneration,
 )
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
@@ -233,7 +233,7 @@ def _print_difference(found: Comparison) -> None:
         say(f"{builds}: {'; '.join(shown)}")
     if found.apart:
         warn(
-            f"{counted(len(found.apart), 'question')} left out, because the builds contain "
+            f"{format_count(len(found.apart), 'question')} left out, because the builds contain "
             f"different versions of the answering documents: {', '.join(found.apart)}"
         )
 
@@ -243,11 +243,11 @@ def _print_notes(found: Evaluation) -> None:
         unmeasured = " (not measured)" if id_ in found.unmeasured else ""
         warn(f"{id_}{unmeasured}: gone: {', '.join(paths)}")
     if found.unranked:
-        warn(f"{counted(found.unranked, 'question')} not reranked: the reranker failed")
+        warn(f"{format_count(found.unranked, 'question')} not reranked: the reranker failed")
     if found.unanswerable:
-        say(f"{counted(found.unanswerable, 'question')} without an answer, not measured")
+        say(f"{format_count(found.unanswerable, 'question')} without an answer, not measured")
     if found.embedded:
-        say(f"{counted(found.embedded, 'question')} embedded; the vectors are kept")
+        say(f"{format_count(found.embedded, 'question')} embedded; the vectors are kept")
 
 
 def _interval(found: Estimate | None) -> str:

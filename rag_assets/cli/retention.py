@@ -14,7 +14,7 @@ from rag_assets.cli.arguments import Json, TenantArgument
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def prune(
     for warning in report.warnings(tenant_id):
         warn(warning)
     documents, entries = (
-        counted(report.documents, "document"),
-        counted(report.entries, "entry", "entries"),
+        format_count(report.documents, "document"),
+        format_count(report.entries, "entry", "entries"),
     )
     say(f"{tenant_id}: {documents} pruned, {entries} deleted.")
     for receipt in report.receipts:
@@ -99,7 +99,7 @@ def purge(
     if not confirmed:
         command = " ".join(f"--document {id_}" for id_ in document_ids)
         raise ConfigurationError(
-            f"a purge permanently deletes {counted(len(document_ids), 'document')} of "
+            f"a purge permanently deletes {format_count(len(document_ids), 'document')} of "
             f"tenant {tenant_id!r}",
             hint=f"to confirm: rag-assets purge {tenant_id} {command} --yes",
         )
@@ -109,7 +109,7 @@ def purge(
     if as_json:
         print_json({"tenant": tenant_id, "complete": complete, "receipt": _as_json(receipt)})
         return complete
-    say(f"{tenant_id}: {counted(len(receipt.documents), 'document')} purged.")
+    say(f"{tenant_id}: {format_count(len(receipt.documents), 'document')} purged.")
     say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
     say_proof(receipt.proof, tenant_id)
     return complete
@@ -193,7 +193,9 @@ def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
             f" of {count:,}."
         )
     else:
-        say(f"\n{counted(count, 'receipt')}, none altered or missing. Hash of the last: {last}")
+        say(
+            f"\n{format_count(count, 'receipt')}, none altered or missing. Hash of the last: {last}"
+        )
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -264,7 +266,7 @@ def compact(
         for line in result["lines"]:
             say(f"{result['tenant']}: {line}")
     if swept:
-        what = counted(swept, "entry or folder", "entries and folders")
+        what = format_count(swept, "entry or folder", "entries and folders")
         say(f"{what} of removed tenants deleted")
     return succeeded
 
@@ -389,9 +391,9 @@ def _lock_tenant(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
 
 
 def _mask_reason(session: Session, reason: str) -> str:
-    from rag_assets.privacy.masker import masker_of
+    from rag_assets.privacy.masker import get_masker
 
-    return masker_of(session.settings.local).text(reason)
+    return get_masker(session.settings.local).text(reason)
 
 
 @audit_app.command("export")
@@ -407,7 +409,7 @@ def export(
 ) -> None:
     """Write one archive of a tenant's sources, policies, receipts, accesses, builds and checks."""
     from rag_assets.pipeline.audit_export import export_audit
-    from rag_assets.privacy.masker import masker_of
+    from rag_assets.privacy.masker import get_masker
 
     report = export_audit(
         session.catalog.database,
@@ -415,7 +417,7 @@ def export(
         path,
         installation=session.identity.id,
         by=operator(),
-        masker=masker_of(session.settings.local),
+        masker=get_masker(session.settings.local),
     )
     broken = report.chain.broken
     if broken:

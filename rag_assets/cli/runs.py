@@ -162,7 +162,11 @@ class Runner:
                 f"tenant {tenant_id!r} was removed during the run",
                 hint="nothing of this run was kept; add the tenant again to index it",
             )
-        failure = _disabled(result, tenant_id) if result.success else _failure(result, job_name)
+        failure = (
+            _find_disabled_failure(result, tenant_id)
+            if result.success
+            else _failure(result, job_name)
+        )
         return RunResult(
             run_id=run_id,
             stages=_stages(result, {names.step_key(stage): stage for stage in STAGES}),
@@ -261,7 +265,7 @@ def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
     return tuple(found)
 
 
-def _disabled(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
+def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
     """Return the failure of a command whose tenant was disabled during the run.
 
     The run itself succeeds without work, so that it does not fail a backfill.

@@ -14,12 +14,12 @@ from rag_assets.cli.arguments import (
     Json,
     RoleOption,
     TenantArgument,
-    caller_of,
+    build_caller,
     search_options,
 )
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
 from rag_assets.search import AsyncRetriever, Retriever
@@ -117,7 +117,8 @@ def documents(session: Session, tenant_id: TenantArgument, *, as_json: Json = Fa
     )
     for of in held:
         warn(
-            f"{counted(of['documents'], 'document')} of source {of['source']} disappeared, and the"
+            f"{format_count(of['documents'], 'document')} of source {of['source']}"
+            " disappeared, and the"
             f" deletion is held back: {of['reason']}. To delete:"
             f" rag-assets sync {tenant_id} --allow-deletes"
         )
@@ -182,10 +183,10 @@ def _print_sentences(result: AnswerResult) -> None:
     for claim in result.unsupported:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.unchecked:
-        sentences = counted(len(result.unchecked), "sentence")
+        sentences = format_count(len(result.unchecked), "sentence")
         say(f"Only numbers and names were checked, because the language differs: {sentences}.")
     if result.removed:
-        say(f"Removed, because no passage supports it: {counted(result.removed, 'sentence')}.")
+        say(f"Removed, because no passage supports it: {format_count(result.removed, 'sentence')}.")
     if result.cut:
         say("The answer was cut off at its token limit: raise the limit with --max-tokens.")
 
@@ -212,11 +213,11 @@ def mcp(
     from rag_assets.mcp.server import build_server
     from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
     from rag_assets.plugins.registry import installed_systems
-    from rag_assets.privacy.masker import masker_of
+    from rag_assets.privacy.masker import get_masker
     from rag_assets.search.access import DocumentReader
 
     # Without `--as`, an agent has the role member as well.
-    caller = caller_of(principal, role or (None if principal else "member"))
+    caller = build_caller(principal, role or (None if principal else "member"))
     session.require_trusted_grants(caller.principals)
     watch = RestoreWatch(session.keeper)
     session.catalog.tenants.get(tenant_id)
@@ -248,7 +249,7 @@ def mcp(
         finally:
             await retriever.close()
 
-    with logging_to_standard_error(masker_of(session.settings.local).text):
+    with logging_to_standard_error(get_masker(session.settings.local).text):
         asyncio.run(run())
 
 

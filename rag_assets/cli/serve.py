@@ -20,7 +20,7 @@ from rag_assets.cli.output import print_json, progress, say
 from rag_assets.cli.session import Session, with_serving_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import MEMBERS
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 
@@ -77,7 +77,7 @@ def serve(
             progress(warning)
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         progress(address)
-        panel = _panel_at(panel_settings, host, port, listeners, opened)
+        panel = _prepare_panel(panel_settings, host, port, listeners, opened)
         # Uvicorn raises the signal again after it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if settings.workers == 1:
@@ -86,7 +86,7 @@ def serve(
             _supervise(session, settings, panel, listeners)
 
 
-def _panel_at(
+def _prepare_panel(
     panel: PanelSettings,
     host: str,
     port: int,
@@ -101,7 +101,7 @@ def _panel_at(
         listeners: sockets of each worker; the sockets at the other loopback address are added.
         opened: closes the added sockets at the end.
     """
-    from rag_assets.api.server import listening_beside
+    from rag_assets.api.server import open_other_loopback
     from rag_assets.panel.settings import OTHER_LOOPBACK, PATH, URL_VARIABLE
 
     if not panel.serves(host):
@@ -109,7 +109,7 @@ def _panel_at(
         return None
     if not panel.is_secure:
         other = OTHER_LOOPBACK[host]
-        beside = listening_beside(other, port, len(listeners))
+        beside = open_other_loopback(other, port, len(listeners))
         if beside is None:
             progress(
                 f"no panel: another program listens at {other}, port {port}, and would get the"
@@ -138,7 +138,7 @@ def _answer(
 
     app = _app(session, settings, panel)
     _exempt_imports_from_collection()
-    with logging_to_standard_error(masker_of(session.settings.local).text):
+    with logging_to_standard_error(get_masker(session.settings.local).text):
         uvicorn.Server(config(app, settings.keep_alive)).run(sockets=listeners)
 
 
@@ -151,7 +151,7 @@ def _supervise(
     """Let workers answer requests; each is a fork with its own listeners."""
     from rag_assets.api.settings import METRICS_FOLDER
 
-    masker = masker_of(session.settings.local)
+    masker = get_masker(session.settings.local)
     with (
         tempfile.TemporaryDirectory(prefix="rag-assets-metrics-") as folder,
         tempfile.TemporaryFile() as lock,

@@ -15,7 +15,7 @@ from rag_assets.cli.output import print_json, print_table, progress, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.disk_space import own_disks
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.common.formatting import counted, duration
+from rag_assets.common.formatting import duration, format_count
 from rag_assets.runtime.stack import ServiceStatus
 
 _COMPACTION = timedelta(days=8)
@@ -170,7 +170,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         return None
     named = ", ".join(tenants[:_NAMED]) + (", …" if len(tenants) > _NAMED else "")
     return (
-        f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
+        f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
 
@@ -268,7 +268,7 @@ def _layout_warnings(differences: Sequence[str]) -> list[str]:
         return []
     shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
     warning = (
-        f"{counted(len(differences), 'index', 'indexes')} with a layout that differs from "
+        f"{format_count(len(differences), 'index', 'indexes')} with a layout that differs from "
         f"the settings RAG_ASSETS_ELASTICSEARCH_…: {shown}. New builds follow the "
         "settings; to change replicas, refresh interval and tier of an existing index, "
         "send PUT /INDEX/_settings to Elasticsearch"

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     IndexInconsistent,
     RagAssetsError,
 )
-from rag_assets.common.formatting import counted, dollars
+from rag_assets.common.formatting import dollars, format_count
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.drift import IndexDifference
@@ -310,7 +310,8 @@ def print_sync(result: TenantSync) -> None:
         _print_stages(result)
     if result.waiting:
         say(
-            f"{counted(result.waiting, 'document')} wait for a batch at the provider, up to a day:"
+            f"{format_count(result.waiting, 'document')} wait for a batch at the provider,"
+            " up to a day:"
             f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
         )
     if result.error is not None:
@@ -330,7 +331,7 @@ def _print_stages(result: TenantSync) -> None:
         for name in STAGES
         if name in result.stages
     ]
-    say(f"{result.tenant}: {counted(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    say(f"{result.tenant}: {format_count(len(result.runs), 'run')}, {seconds(result.seconds)}")
     if rows:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced:
@@ -338,15 +339,20 @@ def _print_stages(result: TenantSync) -> None:
     # The error already states the number of documents that wait for the embedder.
     known = [name for name in STAGES if not shown[name].get("halted")]
     if failed := sum(shown[name].get("failed", 0) for name in known):
-        say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} shows why")
+        say(
+            f"{format_count(failed, 'document')} failed: rag-assets documents"
+            f" {result.tenant} shows why"
+        )
 
 
 def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
     """Return a line with the cost and the number of requests of embedding."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
     more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
-    retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
-    requests = f"{counted(used['tokens'], 'token')} in {counted(used['requests'], 'request')}"
+    retries = f" ({format_count(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
+    requests = (
+        f"{format_count(used['tokens'], 'token')} in {format_count(used['requests'], 'request')}"
+    )
     return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
 
 

@@ -13,19 +13,19 @@ from rag_assets.cli.arguments import Json, TenantArgument
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality import thresholds
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.thresholds import (
     CurvePoint,
     Threshold,
+    build_questions,
     list_thresholds,
     measure_curve,
     serving_build,
     stored_tasks,
-    suggested,
-    tasks_of,
+    suggest_threshold,
 )
 from rag_assets.search.scoring import QUESTIONS
 
@@ -108,7 +108,7 @@ def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: b
     serving = serving_build(ctx)
     questions, origin = _questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
-    proposal = suggested(points)
+    proposal = suggest_threshold(points)
     if as_json:
         print_json(
             {
@@ -121,7 +121,9 @@ def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: b
             }
         )
         return
-    say(f"{tenant_id}: {counted(len(questions), 'question')} ({origin}), {serving.embedder_id}")
+    say(
+        f"{tenant_id}: {format_count(len(questions), 'question')} ({origin}), {serving.embedder_id}"
+    )
     _print_curve(points)
     if proposal is not None:
         say(f"{proposal} is the highest threshold that costs at most 2 % of the answers.")
@@ -158,7 +160,10 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
             raise ConfigurationError(
                 f"{tasks} cannot be read", hint="use a UTF-8 file with a task on each line"
             ) from None
-        questions, origin = tasks_of([line.strip() for line in lines if line.strip()]), "file"
+        questions, origin = (
+            build_questions([line.strip() for line in lines if line.strip()]),
+            "file",
+        )
     else:
         questions, origin = stored_tasks(ctx)
     if not questions:

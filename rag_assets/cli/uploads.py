@@ -166,11 +166,11 @@ def _set_enabled(
 
 def _uploads(session: Session) -> Uploads:
     from rag_assets.pipeline.uploads import Uploads
-    from rag_assets.privacy.masker import masker_of
+    from rag_assets.privacy.masker import get_masker
     from rag_assets.storage.blobs.store import open_blobs
 
     settings = session.settings
-    return Uploads(session.catalog, open_blobs(settings), lambda: masker_of(settings.local))
+    return Uploads(session.catalog, open_blobs(settings), lambda: get_masker(settings.local))
 
 
 def _add(

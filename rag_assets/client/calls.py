@@ -130,7 +130,7 @@ T_co = TypeVar("T_co", covariant=True)
 Item_co = TypeVar("Item_co", covariant=True)
 
 
-def described_by(operation: Callable[..., Any]) -> Callable[[F], F]:
+def copy_signature(operation: Callable[..., Any]) -> Callable[[F], F]:
     """Give a method the name, docstring and, after `self`, the parameters of an operation."""
 
     def describe(method: F) -> F:
@@ -179,20 +179,20 @@ class ListMethod(Protocol[P, Item_co]):
     def __get__(self, client: AsyncSender, owner: type) -> Callable[P, AsyncIterator[Item_co]]: ...
 
 
-def method_of(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
+def build_method(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
     """Return the method that sends the request of an operation."""
 
-    @described_by(build)
+    @copy_signature(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
         return self.send(build(*arguments, **options))
 
     return cast("ClientMethod[P, T]", method)
 
 
-def list_method_of(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
+def build_list_method(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
     """Return the method that iterates over the list that an operation returns."""
 
-    @described_by(build)
+    @copy_signature(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
         return self.items(build(*arguments, **options))
 

@@ -162,7 +162,7 @@ class Retry:
     seconds: float
 
 
-def outcome_of(
+def parse_outcome(
     call: Call[T], response: httpx2.Response, settings: ClientSettings, pause: float | None
 ) -> T | Retry:
     """Return the answer of a response, or a Retry if the call is to be sent again.

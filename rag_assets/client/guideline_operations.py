@@ -43,7 +43,7 @@ def upload_guideline(
         "POST",
         f"{_ADDRESS}/upload",
         UploadedDocument,
-        named=_named(project),
+        named=_build_project_params(project),
         file=FormFile(file_name, content, {"replaces": replaces}),
         of_project=True,
         seconds=_UPLOAD_SECONDS,
@@ -68,7 +68,7 @@ def guidelines(
         "GET",
         _ADDRESS,
         DocumentPage,
-        named=_named(project),
+        named=_build_project_params(project),
         parameters={"status": status, "after": after, "limit": limit},
         of_project=True,
     )
@@ -93,7 +93,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
         "GET",
         f"{_ADDRESS}/{{document}}",
         GuidelineDocument,
-        named={**_named(project), "document": document_id},
+        named={**_build_project_params(project), "document": document_id},
         of_project=True,
     )
 
@@ -104,7 +104,7 @@ def delete_guideline(document_id: str, *, project: str | None = None) -> Call[De
         "DELETE",
         f"{_ADDRESS}/{{document}}",
         DeletedDocument,
-        named={**_named(project), "document": document_id},
+        named={**_build_project_params(project), "document": document_id},
         of_project=True,
     )
 
@@ -131,7 +131,7 @@ def guideline_context(
         "POST",
         f"{_ADDRESS}/context",
         GuidelinesContext,
-        named=_named(project),
+        named=_build_project_params(project),
         body={"task": task, **body},
         of_project=True,
         seconds=_CONTEXT_SECONDS,
@@ -140,7 +140,13 @@ def guideline_context(
 
 def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
     """Return the plain text. For admins."""
-    return Call("GET", f"{_ADDRESS}/text", GuidelinesText, named=_named(project), of_project=True)
+    return Call(
+        "GET",
+        f"{_ADDRESS}/text",
+        GuidelinesText,
+        named=_build_project_params(project),
+        of_project=True,
+    )
 
 
 def put_guideline_text(
@@ -156,7 +162,7 @@ def put_guideline_text(
         "PUT",
         f"{_ADDRESS}/text",
         GuidelinesText,
-        named=_named(project),
+        named=_build_project_params(project),
         body={"text": text},
         headers={} if etag is None else {"If-Match": etag},
         of_project=True,
@@ -173,5 +179,5 @@ def with_section(system_prompt: str, context: GuidelinesContext) -> str:
     return f"{system_prompt.rstrip()}\n\n{context.section}" if system_prompt else context.section
 
 
-def _named(project: str | None) -> Mapping[str, str]:
+def _build_project_params(project: str | None) -> Mapping[str, str]:
     return {} if project is None else {"id": project}

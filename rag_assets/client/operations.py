@@ -478,7 +478,7 @@ def reindex(
     body: dict[str, Any] = {"scope": "tenant"}
     for scope, id_ in given.items():
         body = {"scope": scope, "id": id_}
-    return Call("POST", "/rag/reindex", Reindexed, body=_of(tenant, body), repeatable=False)
+    return Call("POST", "/rag/reindex", Reindexed, body=_add_tenant(tenant, body), repeatable=False)
 
 
 def events(
@@ -536,7 +536,7 @@ def _question_body(question: Question | str, tenant: str | None) -> dict[str, An
     given = _question(question) if isinstance(question, str) else question
     # Unset fields are not sent: the tenant's defaults apply, and an older service may not know
     # every field.
-    return _of(tenant, given.model_dump(mode="json", exclude_unset=True))
+    return _add_tenant(tenant, given.model_dump(mode="json", exclude_unset=True))
 
 
 def _question(words: str) -> Question:
@@ -555,5 +555,5 @@ def _question(words: str) -> Question:
         ) from None
 
 
-def _of(tenant: str | None, body: dict[str, Any]) -> dict[str, Any]:
+def _add_tenant(tenant: str | None, body: dict[str, Any]) -> dict[str, Any]:
     return body if tenant is None else {**body, "tenant": tenant}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
 
 _READ_LATER: Final = re.compile(
@@ -57,4 +57,4 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
     variables = variables_in_use(settings, os.environ if environment is None else environment)
     packages = Path(sysconfig.get_path("purelib"))
     installed = packages.stat().st_mtime_ns if packages.exists() else 0
-    return key_of("environment", permitted, places, variables, installed)[:_KEY_LENGTH]
+    return compute_key("environment", permitted, places, variables, installed)[:_KEY_LENGTH]

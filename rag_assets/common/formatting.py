@@ -7,7 +7,7 @@ from math import floor, log10
 _MINUTE, _HOUR = 60.0, 3_600.0
 
 
-def counted(count: int, singular: str, plural: str | None = None) -> str:
+def format_count(count: int, singular: str, plural: str | None = None) -> str:
     """Format a number with its noun: "1 entry", "2,000 entries"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 

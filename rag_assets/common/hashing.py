@@ -76,7 +76,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 
 
-def key_of(kind: str, *parts: Hashable) -> str:
+def compute_key(kind: str, *parts: Hashable) -> str:
     """Return a 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
     Args:

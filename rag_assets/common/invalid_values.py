@@ -33,7 +33,7 @@ def invalid(field: str, problem: str) -> InvalidFields:
     return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
 
 
-def validated(model: type[_Model], values: Any) -> _Model:
+def validate_values(model: type[_Model], values: Any) -> _Model:
     """Return values as a model.
 
     Raises:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 
-def collected(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
+def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     """Collect the values of some types that a package's modules define or import, each once.
 
     Args:

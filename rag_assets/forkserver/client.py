@@ -46,7 +46,7 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
         return None
     try:
-        connection = connect(_socket_in(home), _CONNECT_SECONDS)
+        connection = connect(_get_socket_path(home), _CONNECT_SECONDS)
     except (OSError, ValueError):
         return None
     with connection:
@@ -77,7 +77,7 @@ def start(
     if environment.get(DISABLED) == "0":
         return None
     try:
-        connection = connect(_socket_in(home), _CONNECT_SECONDS)
+        connection = connect(_get_socket_path(home), _CONNECT_SECONDS)
     except (OSError, ValueError):
         return None
     try:
@@ -97,7 +97,7 @@ def start(
     return connection
 
 
-def _socket_in(home: str) -> str:
+def _get_socket_path(home: str) -> str:
     return os.path.join(home, SOCKET)  # noqa: PTH118
 
 

@@ -160,7 +160,7 @@ def confirm(connection: socket.socket) -> None:
     connection.sendall(b"\n")
 
 
-def wait_for_go_ahead(connection: socket.socket) -> bool:
+def wait_for_start_signal(connection: socket.socket) -> bool:
     """Wait until the client lets this fork start; return False if the client gave up."""
     try:
         return connection.recv(1) == b"\n"

@@ -33,7 +33,7 @@ from rag_assets.forkserver.protocol import (
     read_peer_user,
     receive_request,
     send_reply,
-    wait_for_go_ahead,
+    wait_for_start_signal,
 )
 
 _MISSING = (0, 0)
@@ -109,7 +109,7 @@ def become(
             _take_over_streams(request.streams, descriptors)
         _take_over_settings(request)
         send_reply(connection, pid=os.getpid(), namespace=pid_namespace())
-        if not wait_for_go_ahead(connection):
+        if not wait_for_start_signal(connection):
             os._exit(1)
         code = _exit_code(execute, _arguments(request, descriptors))
         code = _finish(code)

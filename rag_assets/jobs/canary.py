@@ -3,7 +3,7 @@
 import dagster as dg
 
 from rag_assets.checks import canary as canary_check
-from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.results import to_check_evaluation
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.canary import run_every_canary
@@ -28,8 +28,8 @@ def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Wo
                 context.log.warning(f"{seen.ref.id}: {seen.error}")
             # Unchanged results are not recorded here, because the daily checks record them.
             if seen.is_new or not seen.passed:
-                evaluation = evaluation_of(
-                    _CHECK.key(names), canary_check.verdict_of(seen), seen.ref.id
+                evaluation = to_check_evaluation(
+                    _CHECK.key(names), canary_check.build_verdict(seen), seen.ref.id
                 )
                 log_evaluation(context, evaluation)
         context.log.info(

@@ -4,10 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from rag_assets.checks.results import evaluation_of
-from rag_assets.checks.tenant_check import CheckContext, LoadedCheck, TenantCheck, job_of, keys_of
+from rag_assets.checks.results import to_check_evaluation
+from rag_assets.checks.tenant_check import (
+    CheckContext,
+    LoadedCheck,
+    TenantCheck,
+    get_job_name,
+    list_check_keys,
+)
 from rag_assets.common.errors import TenantGone
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import AssetJob, Naming, job
 from rag_assets.jobs.every_tenant import for_each
@@ -29,7 +35,12 @@ def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg
     which a run of a tenant cannot evaluate.
     """
     return dg.AssetSelection.checks(
-        *(key for check in checks if job_of(check) == job for key in keys_of(check, names))
+        *(
+            key
+            for check in checks
+            if get_job_name(check) == job
+            for key in list_check_keys(check, names)
+        )
     )
 
 
@@ -100,7 +111,7 @@ def evaluate_checks(
             days=_KEPT_DAYS,
         )
         if deleted:
-            context.log.info(f"deleted {counted(deleted, 'run')} older than {_KEPT_DAYS} days")
+            context.log.info(f"deleted {format_count(deleted, 'run')} older than {_KEPT_DAYS} days")
 
 
 def _evaluate(
@@ -152,5 +163,5 @@ def _evaluations(
         except Exception as error:
             yield check, check.error(error, workbench.installation), None
         else:
-            evaluation = evaluation_of(check.key(names), verdict, tenant_id)
+            evaluation = to_check_evaluation(check.key(names), verdict, tenant_id)
             yield check, check.outcome(verdict), evaluation

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from rag_assets.assets.embedding_cost import daily_costs
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
 from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.accounts.usage import today
@@ -25,4 +25,4 @@ def report_tenant_costs(
             if report.partition in present:
                 context.log_event(report)
                 count += 1
-        context.log.info(f"reported the costs of {counted(count, 'tenant')}")
+        context.log.info(f"reported the costs of {format_count(count, 'tenant')}")

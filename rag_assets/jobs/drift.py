@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import dagster as dg
 
-from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.results import to_check_evaluation
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck
 from rag_assets.common.errors import TenantDisabled, TenantGone
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
@@ -83,7 +83,7 @@ def compare_with_catalog(
     def compare(record: TenantRecord) -> str | None:
         renewed = workbench.postgres.catalog().records.renew_stale(record.ref)
         if renewed:
-            context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
+            context.log.info(f"{record.id}: {format_count(renewed, 'record')} listed again")
         return _compare(context, names, workbench, record, nightly)
 
     for_each(context, workbench.installation, records, "drift detection", compare)
@@ -110,7 +110,7 @@ def _compare(
             outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
-        log_evaluation(context, evaluation_of(check.key(names), verdict, record.id))
+        log_evaluation(context, to_check_evaluation(check.key(names), verdict, record.id))
         outcomes.append(check.outcome(verdict))
     catalog.check_results.record(record.ref, outcomes)
     differing = {

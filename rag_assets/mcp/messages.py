@@ -72,7 +72,7 @@ def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None
     return None
 
 
-def redacted(error: Exception) -> MCPError:
+def redact_error(error: Exception) -> MCPError:
     """Return an error of the SDK without its text and data, which quote methods, names and uris."""
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")

@@ -20,7 +20,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
-from rag_assets.mcp.messages import redacted, root_logger_unchanged
+from rag_assets.mcp.messages import redact_error, root_logger_unchanged
 from rag_assets.mcp.tools import (
     DEFAULT_TOOLS,
     Knowledge,
@@ -31,7 +31,7 @@ from rag_assets.mcp.tools import (
     current_message,
     message_context,
 )
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -120,7 +120,7 @@ class _Server(MCPServer[None]):
             if not isinstance(error.__cause__, ValidationError):
                 raise
             first = error.__cause__.errors(include_url=False, include_input=False)[0]
-            raise ToolError(f"{name}: {problem_of(first)}") from None
+            raise ToolError(f"{name}: {describe_problem(first)}") from None
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
@@ -271,5 +271,5 @@ def _own_error(error: Exception) -> Exception:
     while cause is not None and not isinstance(cause, _OwnText):
         cause = cause.__cause__
     if cause is None or not isinstance(error, MCPError):
-        return redacted(error)
+        return redact_error(error)
     return MCPError(code=error.error.code, message=str(cause))

@@ -16,7 +16,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.contexts import as_results, neutralised
+from rag_assets.search.contexts import as_results, escape_imitations
 from rag_assets.search.model import (
     LARGEST_TOP_K,
     MAX_QUERY,
@@ -143,7 +143,7 @@ class Knowledge:
         if answer.disabled:
             return DISABLED
         problems = [f"{one.field}: {one.problem}" for one in answer.warnings]
-        return "\n\n".join([as_results(answer.hits), *map(neutralised, problems)])
+        return "\n\n".join([as_results(answer.hits), *map(escape_imitations, problems)])
 
     async def documents(self) -> str:
         """Return the first documents that the caller may read, as JSON."""
@@ -166,7 +166,7 @@ class Knowledge:
         """Return the indexed text of one document."""
         message = current_message()
         return await self.in_thread(
-            lambda: neutralised(
+            lambda: escape_imitations(
                 self.reader.read(message.tenant_id, message.caller, document_id).text
             )
         )

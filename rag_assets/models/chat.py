@@ -347,11 +347,11 @@ def find_context_window(model: str) -> int | None:
         model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
-    known = [one for one in CONTEXT_WINDOWS if _is_version_of(name, one)]
+    known = [one for one in CONTEXT_WINDOWS if _is_model_version(name, one)]
     return CONTEXT_WINDOWS[max(known, key=len)] if known else None
 
 
-def _is_version_of(name: str, beginning: str) -> bool:
+def _is_model_version(name: str, beginning: str) -> bool:
     """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

@@ -33,8 +33,8 @@ from rag_assets.models.providers.registry import (
     EMBEDDING,
     PROVIDERS,
     RERANKING,
+    get_provider,
     list_auto_embeddings,
-    provider_of,
 )
 from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
 from rag_assets.models.transport.settings import (
@@ -189,7 +189,7 @@ class EmbedderConfig(_ProviderModelConfig):
     @property
     def offer(self) -> LocalEmbedding | RemoteEmbedding | None:
         """Return the provider's embedding offer; None for "auto"."""
-        return None if self.provider == AUTO else provider_of(self.provider).embedding
+        return None if self.provider == AUTO else get_provider(self.provider).embedding
 
     @property
     def model_name(self) -> str:
@@ -199,7 +199,7 @@ class EmbedderConfig(_ProviderModelConfig):
 
     def _require_server_and_dimensions(self, offer: RemoteEmbedding) -> None:
         require_one_credential(self.connection, self.api_key)
-        if not provider_of(self.provider).own_server and not (self.base_url and self.model):
+        if not get_provider(self.provider).own_server and not (self.base_url and self.model):
             raise ValueError(f"the provider {self.provider!r} needs a base_url and a model")
         model = offer.known(self.model_name, self.dimensions)
         if self.dimensions is not None and (problem := model.problem_with(self.dimensions)):
@@ -297,7 +297,7 @@ class ChatModelConfig(_ProviderModelConfig):
             )
         if self.provider is None:
             return self
-        if self.base_url is None and not provider_of(self.provider).own_server:
+        if self.base_url is None and not get_provider(self.provider).own_server:
             raise ValueError(f"the provider {self.provider!r} needs a base_url")
         return self
 

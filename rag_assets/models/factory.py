@@ -20,7 +20,7 @@ from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, Remot
 from rag_assets.models.embedding.vectors import MAX_BATCH
 from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
-from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.providers.registry import get_provider
 from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.retries import Traffic
@@ -57,7 +57,7 @@ def build_embedder(
         embedder = offer.build(config)
     else:
         model = remote_model(config)
-        provider_of(config.provider).require_extra(config.connection)
+        get_provider(config.provider).require_extra(config.connection)
         embedder = RemoteEmbedder(
             partial(offer.endpoint, model, credentials, network or PrivateEndpoints()),
             embedder_id=model.embedder_id,
@@ -101,7 +101,7 @@ def build_reranker(
             config.takes or "documents",
         )
         return RerankEndpoint(connect, server.id)
-    provider = provider_of(config.provider or "")
+    provider = get_provider(config.provider or "")
     if provider.reranking is None:
         raise ConfigurationError(f"the provider {provider.name!r} has no supported reranker")
     provider.require_extra(config.connection)
@@ -178,7 +178,7 @@ def build_traffic(config: EmbedderConfig) -> Traffic:
     )
 
 
-def embedder_id_of(config: EmbedderConfig) -> str:
+def get_embedder_id(config: EmbedderConfig) -> str:
     """Return build_embedder(config).embedder_id, usually in well under a millisecond.
 
     An operator's own model is hashed once per process, which takes about 2 ms per 3 MB.
@@ -190,7 +190,7 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         return add_revision(offer.identify(config), config.revision)
-    provider_of(config.provider).require_extra(config.connection)
+    get_provider(config.provider).require_extra(config.connection)
     return add_revision(remote_model(config).embedder_id, config.revision)
 
 
@@ -225,12 +225,12 @@ def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
         values = (config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (one, other))
         return next(values) == next(values)
     try:
-        return embedder_id_of(one) == embedder_id_of(other)
+        return get_embedder_id(one) == get_embedder_id(other)
     except ConfigurationError:
         return one == other
 
 
-def price_of(config: EmbedderConfig) -> Price | None:
+def find_price(config: EmbedderConfig) -> Price | None:
     """Return the price of embedding with this configuration; None if unknown.
 
     Raises:
@@ -238,10 +238,10 @@ def price_of(config: EmbedderConfig) -> Price | None:
     """
     if config.price is not None:
         return config.price
-    if config.base_url and not provider_of(config.provider).charges_list_prices(config.base_url):
+    if config.base_url and not get_provider(config.provider).charges_list_prices(config.base_url):
         return None
-    provider, model = split_embedder_id(embedder_id_of(config))
-    return provider_of(provider).embedding_price(model)
+    provider, model = split_embedder_id(get_embedder_id(config))
+    return get_provider(provider).embedding_price(model)
 
 
 def remote_model(config: EmbedderConfig) -> RemoteModel:
@@ -255,7 +255,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
         raise ConfigurationError(
             f"the provider {config.provider!r} has no server: it runs on this machine"
         )
-    provider = provider_of(config.provider)
+    provider = get_provider(config.provider)
     model = offer.known(config.model_name, config.dimensions)
     dimensions = config.dimensions or model.dimensions
     documents, queries = config.document_prefix, config.query_prefix

@@ -14,11 +14,11 @@ from starlette.routing import BaseRoute
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import ForeignOrigin
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.panel.frame import Renderer, SystemPanel, asset
 from rag_assets.panel.guarding import Guarding, PanelRoute
-from rag_assets.panel.sessions import Link, holder_of, make_link, panel_tenant
+from rag_assets.panel.sessions import Link, build_holder, make_link, panel_tenant
 from rag_assets.panel.settings import PATH, PanelSettings
 from rag_assets.panel.signing_in import SigningIn
 
@@ -64,7 +64,7 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
     router = APIRouter(
         prefix=PATH,
         tags=["panel"],
-        responses=documented(401, 403, 404, 422, 429, 500, 503),
+        responses=document_problems(401, 403, 404, 422, 429, 500, 503),
         route_class=Guarded,
     )
 
@@ -91,7 +91,7 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         def make() -> Link:
             record = panel_tenant(backend.catalog, identity, wanted.project, profiles)
             request.state.tenant = record.id
-            return make_link(backend.catalog, record.ref, holder_of(identity), origin)
+            return make_link(backend.catalog, record.ref, build_holder(identity), origin)
 
         made = await backend.run("", identity.name, make)
         return LinkResponse(url=made.url, expires_at=made.expires_at)

@@ -38,7 +38,7 @@ _DIGITS = 16
 _GONE = 404
 
 
-def address_of(name: str) -> str:
+def get_asset_path(name: str) -> str:
     """Return the path from which browsers load a file."""
     return f"{PATH}/assets/{_digest(name)}/{name}"
 
@@ -75,7 +75,7 @@ class Renderer:
         loader = ChoiceLoader([PackageLoader("rag_assets.panel"), PrefixLoader(of_systems)])
         self._environment = environment(loader)
         self._environment.filters |= {"moment": minute, "person": person, "embedder": embedder}
-        self._environment.globals |= {"asset": address_of, "panel": PATH}
+        self._environment.globals |= {"asset": get_asset_path, "panel": PATH}
 
     def page(self, template: str, **values: Any) -> str:
         """Render a page, or a part of a page."""

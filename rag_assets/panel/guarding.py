@@ -268,7 +268,7 @@ class Guarding:
         try:
             response = await answer()
         except Unauthenticated:
-            response = _to_sign_in(request)
+            response = _redirect_to_login(request)
             response.headers[SESSION_HEADER] = "ended"
         except HTTPException as error:
             kind = http_kind(error.status_code)
@@ -336,7 +336,7 @@ def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str,
         request.state.texts = found
 
 
-def _to_sign_in(request: Request) -> Response:
+def _redirect_to_login(request: Request) -> Response:
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": SIGN_IN})
     return RedirectResponse(SIGN_IN, _SEE_OTHER)

@@ -39,7 +39,7 @@ class Link:
     expires_at: datetime
 
 
-def holder_of(identity: Identity) -> TokenHolder:
+def build_holder(identity: Identity) -> TokenHolder:
     """Return the holder of a session that is opened with this identity's token."""
     principals = identity.caller.principals
     return TokenHolder(identity.name, principals, identity.token_id, identity.expires_at)

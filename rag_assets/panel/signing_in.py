@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from rag_assets.api.identity import ForeignOrigin, Identity, Unauthenticated
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.panel.frame import PanelPage, Visit
 from rag_assets.panel.guarding import (
     SIGN_IN,
@@ -26,8 +26,8 @@ from rag_assets.panel.guarding import (
 )
 from rag_assets.panel.sessions import (
     begin_session,
+    build_holder,
     hash_secret,
-    holder_of,
     make_link,
     panel_tenant,
     redeem_code,
@@ -106,7 +106,7 @@ class SigningIn:
             problem = self._refusal(request, error)
             return self._guarding.sign_in_page(_UNPROCESSABLE, problem, project)
         origin = self._guarding.settings.new_session_origin(request.scope["server"][1])
-        make = partial(make_link, self._catalog, record.ref, holder_of(identity), origin)
+        make = partial(make_link, self._catalog, record.ref, build_holder(identity), origin)
         return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
 
     async def again(self, request: Request) -> Response:
@@ -127,7 +127,7 @@ class SigningIn:
         if record.id != fields["tenant"]:
             problem = "This token is for a different project than the page."
             return JSONResponse({"problem": problem}, _UNPROCESSABLE)
-        begin = partial(begin_session, self._catalog, record.ref, holder_of(identity), origin)
+        begin = partial(begin_session, self._catalog, record.ref, build_holder(identity), origin)
         secret = await self._guarding.in_thread(begin)
         response = JSONResponse({"tenant": record.id, "token": request_token(secret)})
         self._set_cookie(response, secret)
@@ -184,7 +184,7 @@ class SigningIn:
         """End the other sessions of the signed-in person."""
         ended = partial(self._table.end_others, self._present(visit))
         count = await self._guarding.in_thread(ended)
-        return await self._sessions(visit, f"{counted(count, 'session')} ended.")
+        return await self._sessions(visit, f"{format_count(count, 'session')} ended.")
 
     async def _sessions(self, visit: Visit, done: str = "") -> Response:
         find_others = partial(self._table.list_others, self._present(visit))

@@ -20,7 +20,7 @@ from rag_assets.quality.thresholds import (
     serving_build,
     set_threshold,
     stored_tasks,
-    suggested,
+    suggest_threshold,
 )
 from rag_assets.search.scoring import QUESTIONS
 
@@ -133,7 +133,7 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
         "questions": len(asked),
         "all": len(questions),
         "origin": origin,
-        "suggested": suggested(points),
+        "suggested": suggest_threshold(points),
         "picture": _picture(points, [value for value in in_force if value is not None]),
     }
 

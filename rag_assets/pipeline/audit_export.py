@@ -23,7 +23,7 @@ from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.private_files import draft_prefix, sync_folder
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database
@@ -154,7 +154,7 @@ def _write_all(
     writer.add("README.txt", [_readme(records, verification)])
     left_out = [*_LEFT_OUT]
     if former := records.former_receipt_count():
-        left_out.append(f"{counted(former, 'receipt')} of former tenants that had the same id")
+        left_out.append(f"{format_count(former, 'receipt')} of former tenants that had the same id")
     manifest = {
         "format": "rag-assets audit archive",
         "schema_version": SCHEMA_VERSION,
@@ -278,7 +278,7 @@ def _readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
     verdict = (
         "No receipt was altered, and none is missing before another."
         if not altered
-        else f"Altered, or without the one before: {counted(len(altered), 'receipt')};"
+        else f"Altered, or without the one before: {format_count(len(altered), 'receipt')};"
         " verification.json has the numbers."
     )
     files = "\n".join(

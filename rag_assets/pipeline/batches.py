@@ -32,7 +32,7 @@ from rag_assets.common.errors import (
     RequestsStopped,
     TenantGone,
 )
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import (
     ABANDONED_AFTER,
@@ -46,7 +46,7 @@ from rag_assets.models.embedding.batch_api import (
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import validate_vectors
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
@@ -179,7 +179,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
             raise
         raise ProviderRefused(f"the provider rejected a batch: {error.message}") from None
     ctx.catalog.batches.mark_submitted(ctx.ref, id_, batch_id)
-    ctx.log(f"embeddings: {counted(len(items), 'text')} in batch {batch_id}")
+    ctx.log(f"embeddings: {format_count(len(items), 'text')} in batch {batch_id}")
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
@@ -414,13 +414,13 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         return Collected()
     cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
     ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
-    ctx.log(f"embeddings: {counted(fetching.texts, 'vector')} from batch {batch.batch_id}")
+    ctx.log(f"embeddings: {format_count(fetching.texts, 'vector')} from batch {batch.batch_id}")
     return Collected(fetching.texts, fetching.tokens)
 
 
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
     """Record the cost of a batch; return it in dollars, or None if no price is known."""
-    price = price_of(EmbedderConfig.model_validate(batch.embedder))
+    price = find_price(EmbedderConfig.model_validate(batch.embedder))
     used = build_usage(Charge(tokens, 1, texts), price, batch=True)
     # The batch may have been submitted for any build with this embedder; the newest is charged.
     made = [

@@ -21,7 +21,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ProviderError, ProviderUnavailable, RagAssetsError, TenantGone
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
 from rag_assets.models.embedding.vectors import PROBES_KEY, compute_distances, embed_probes
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.storage.catalog.builds.measurements import StoredProbes
 from rag_assets.storage.catalog.catalog import Catalog
@@ -52,7 +52,7 @@ class CanaryTarget:
     @classmethod
     def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
         """Return the canary target of a tenant's embedder."""
-        return cls(ref, embedder, tenant.canary_distance, price_of(tenant.embedder))
+        return cls(ref, embedder, tenant.canary_distance, find_price(tenant.embedder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def run_canary(
         # A tenant that was removed in the meantime needs no result.
         with suppress(TenantGone):
             id_ = one.ref.id
-            found.append(_result_of(catalog, one, known.get(id_), answers.get(id_), now))
+            found.append(_build_result(catalog, one, known.get(id_), answers.get(id_), now))
     return found
 
 
@@ -153,7 +153,7 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
     return {tenant_id: by_embedder[id(embedder)] for tenant_id, embedder in embedders.items()}
 
 
-def _result_of(
+def _build_result(
     catalog: Catalog,
     one: CanaryTarget,
     before: StoredProbes | None,
@@ -163,7 +163,7 @@ def _result_of(
     embedder_id = one.embedder.embedder_id
     seen = CanaryResult(one.ref, embedder_id, one.limit)
     stored = before
-    charge = _charge_of(answer)
+    charge = _find_charge(answer)
     if charge is not None:
         used = build_usage(charge, one.price)
         catalog.usage.add(one.ref, *split_embedder_id(embedder_id), used)
@@ -186,7 +186,7 @@ def _result_of(
     return replace(seen, is_new=is_new)
 
 
-def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
+def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:
     """Return the usage to charge for an answer, even an unusable one; None if there is no usage."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))

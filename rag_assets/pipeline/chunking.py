@@ -17,7 +17,7 @@ from rag_assets.ingest.workers.pool import ChunkTask
 from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, Progress, Work, prefetch_items
-from rag_assets.pipeline.versions import documents_of
+from rag_assets.pipeline.versions import list_slice_documents
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
@@ -89,7 +89,7 @@ class SecretNote:
 def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     """Chunk the documents without chunks in the lake."""
     started = time.monotonic()
-    parsed = documents_of(ctx, work)
+    parsed = list_slice_documents(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}
     for item in parsed:
         by_key.setdefault(item.chunk_set_key, []).append(item)

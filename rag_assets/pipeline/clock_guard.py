@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from rag_assets.common.clock import MOST_JUMP, MOST_SKEW, BootTime, Clock
 from rag_assets.common.errors import ClockDoubted
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.times import stamp
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.installation.clock import TrustedTime
@@ -47,13 +47,14 @@ class ClockDoubt:
     def message(self) -> str:
         """Return a sentence that says what is wrong with the clock, and that deletions wait."""
         clock = (
-            f"nothing is deleted because of its age: this machine's clock shows {shown(self.now)},"
+            "nothing is deleted because of its age: this machine's clock shows"
+            f" {format_time(self.now)},"
         )
         if self.kind == "skewed":
-            return f"{clock} and Postgres's clock {shown(self.trusted.server_at)}"
+            return f"{clock} and Postgres's clock {format_time(self.trusted.server_at)}"
         distance = _distance(abs(self.now - self.trusted.at))
         side = "after" if self.kind == "ahead" else "before"
-        return f"{clock} {distance} {side} the last trusted time, {shown(self.trusted.at)}"
+        return f"{clock} {distance} {side} the last trusted time, {format_time(self.trusted.at)}"
 
     @property
     def hint(self) -> str:
@@ -123,7 +124,7 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
     return ClockDoubt("ahead", now, trusted)
 
 
-def shown(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """Format a time for people."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
@@ -138,5 +139,5 @@ def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) ->
 
 def _distance(difference: timedelta) -> str:
     if difference >= timedelta(days=2):
-        return counted(round(difference / timedelta(days=1)), "day")
-    return counted(round(difference / timedelta(hours=1)), "hour")
+        return format_count(round(difference / timedelta(days=1)), "day")
+    return format_count(round(difference / timedelta(hours=1)), "hour")

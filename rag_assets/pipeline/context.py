@@ -20,7 +20,7 @@ from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -45,7 +45,7 @@ from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 BYTES_A_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
@@ -176,7 +176,7 @@ class TenantContext:
             ConfigurationError: a variable, a package or a language's data is missing.
         """
         options = self.tenant.parser.options
-        if profile_of(self.tenant.profile).drops_described_secrets:
+        if get_profile(self.tenant.profile).drops_described_secrets:
             return replace(options, strict_secrets=True)
         return options
 
@@ -226,7 +226,7 @@ class TenantContext:
 
     def owner(self, generation: Generation) -> Owner:
         """Return the owner of a generation's entries."""
-        return owner_of(self.ref, generation)
+        return build_owner(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
         """Return the writer of a generation's entries, including its separate vector store, if any.
@@ -268,16 +268,16 @@ class TenantContext:
             source=document.source,
             source_type=document.source_type,
             media_type=media_type,
-            path=path_of(document.uri),
+            path=path_from_uri(document.uri),
         )
 
 
-def owner_of(ref: TenantRef, generation: Generation) -> Owner:
+def build_owner(ref: TenantRef, generation: Generation) -> Owner:
     """Return the owner of a generation's entries, for callers without a stage context."""
     answers = generation.vectors_beside == "answering"
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 
 
-def index_of(generation: Generation) -> IndexRef:
+def build_index_ref(generation: Generation) -> IndexRef:
     """Return the index to which a generation's entries were written."""
     return IndexRef(generation.index_name, generation.index_identity)

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.pipeline.context import Share, TenantContext, index_of, owner_of
+from rag_assets.pipeline.context import Share, TenantContext, build_index_ref, build_owner
 from rag_assets.pipeline.generations import alias_is_right
 from rag_assets.pipeline.index_comparison import (
     Drift,
@@ -110,7 +110,7 @@ def _inspect(
     *,
     by_counts: bool,
 ) -> IndexState:
-    index = ctx.store.indexes.presence(index_of(generation))
+    index = ctx.store.indexes.presence(build_index_ref(generation))
     if index != "present":
         # Everything in the index is lost: listing each document as well would hide the reason.
         expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
@@ -220,8 +220,8 @@ def _differences(
     counts = store.indexes.count(
         [
             CountedBuild(
-                index_of(generation),
-                owner_of(ref, generation),
+                build_index_ref(generation),
+                build_owner(ref, generation),
                 wanted.recent_keys,
                 is_serving=generation.state == "SERVING",
             )

@@ -26,7 +26,7 @@ from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.pipeline.batches import collect, defer_documents, submit_batches, texts_in_batches
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
@@ -34,12 +34,12 @@ from rag_assets.pipeline.slices import (
     Progress,
     StageTime,
     Work,
+    compute_retry_time,
     is_permanent,
     put_off,
     quarantine_waiting,
-    retry_at,
 )
-from rag_assets.pipeline.versions import documents_of, give_up
+from rag_assets.pipeline.versions import give_up, list_slice_documents
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -125,7 +125,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     """
     started = time.monotonic()
     collected = collect(ctx, ctx.embedder.embedder_id if work.is_superseded else None)
-    parsed = documents_of(ctx, work)
+    parsed = list_slice_documents(ctx, work)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
         text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
@@ -196,9 +196,9 @@ def _embed(
 ) -> EmbeddingReport:
     progress = Progress("embeddings", len(missing), ctx.log)
     embedder_id = ctx.embedder.embedder_id
-    waiting = sorted(waiting, key=partial(_order_of, missing))
+    waiting = sorted(waiting, key=partial(_get_sort_key, missing))
     items = _items(ctx, waiting, missing)
-    order = {item.document.document_id: _order_of(missing, item) for item in waiting}
+    order = {item.document.document_id: _get_sort_key(missing, item) for item in waiting}
     is_hurried = work.answers and any(
         order.get(document.document_id, (document.urgency, False)) == _FIRST
         for document in work.documents
@@ -250,7 +250,7 @@ def _embed(
     return report if outcome.outage is None else _report_stop(ctx, work, outcome.outage, report)
 
 
-def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
+def _get_sort_key(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
     """Return the sort key of a waiting document: urgent documents first, then small ones.
 
     A document that takes longer than one slice is embedded over several slices; in each, smaller
@@ -289,7 +289,7 @@ def _max_wait_seconds(ctx: TenantContext) -> float:
     writes are better. Paid vectors wait for less time than a request takes, so that a crash loses
     at most the requests in flight.
     """
-    price = price_of(ctx.tenant.embedder)
+    price = find_price(ctx.tenant.embedder)
     free = price is not None and not price.per_million
     return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
 
@@ -328,7 +328,7 @@ def _fail_incomplete(
         elif refused is not None:
             failures.append(_failure(item.document, refused, "text-rejected", None))
         elif lacking and outage is not None:
-            again = retry_at(item.document, outage)
+            again = compute_retry_time(item.document, outage)
             failures.append(_failure(item.document, outage.advice, failure_kind(outage), again))
     put_off(ctx, work, failures)
     return len(failures)
@@ -346,7 +346,7 @@ def _failure(document: Document, reason: str, kind: FailureKind, again: datetime
     return Failure(document.document_id, document.document_key, reason, kind, again)
 
 
-def vectors_of(
+def get_vectors(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
     """Return the vectors of texts; embed the missing ones and store them in the lake.

@@ -36,7 +36,7 @@ from rag_assets.pipeline.rescan import begin_scan, scan
 from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.pipeline.uploads import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.versions import NeededKeys, needed_keys
-from rag_assets.privacy.masker import scanner_of
+from rag_assets.privacy.masker import get_scanner
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.rescans import read_hashes
@@ -112,7 +112,7 @@ def settle_scan(
     ctx: TenantContext, unfinished: Erasure, *, seconds: float | None = None
 ) -> Receipt | None:
     """Continue a scan, and erase the credentials it found from every store; see rescan."""
-    erasure = scan(ctx, unfinished, scanner_of(ctx.settings.local), seconds=seconds)
+    erasure = scan(ctx, unfinished, get_scanner(ctx.settings.local), seconds=seconds)
     if erasure is None:
         return None
     if not erasure.counts:
@@ -301,7 +301,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
     return DeadKeys(
         parsed=parsed - (needed.known.parsed or set()),
         chunk_sets=dead_sets,
-        texts=_texts_of(ctx, dead_sets) - (needed.known.texts or set()),
+        texts=_list_text_hashes(ctx, dead_sets) - (needed.known.texts or set()),
     )
 
 
@@ -311,7 +311,7 @@ def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
 
 
-def _texts_of(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
+def _list_text_hashes(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
     hashes = ctx.lake.chunk_hashes(chunk_set_keys)
     return {text for of_document in hashes.values() for text in of_document}
 

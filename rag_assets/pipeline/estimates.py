@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.recipes import Recipe, read_recipe
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -206,7 +206,7 @@ def edits_twice(
     spent = 0.0 if wanted is None else wanted.spent
     will_spend = None if cost is None else spent + cost
     total = finished[1] + documents
-    priced = price_of(beside.tenant.embedder) is not None and serving.spent
+    priced = find_price(beside.tenant.embedder) is not None and serving.spent
     return Twice(
         embedded=_has_other_vectors(ctx, serving),
         texts_serving=_average(held.entries, held.documents),

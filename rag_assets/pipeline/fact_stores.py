@@ -137,7 +137,7 @@ def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[
     return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
-def tables_of(tenant: Tenant) -> list[Table]:
+def list_fact_tables(tenant: Tenant) -> list[Table]:
     """Return the tables of the fact stores of a tenant."""
     return [table for store in list_fact_stores(tenant) for table in store.tables]
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError
-from rag_assets.common.formatting import counted
-from rag_assets.models.factory import price_of
+from rag_assets.common.formatting import format_count
+from rag_assets.models.factory import find_price
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle_discard
 from rag_assets.pipeline.generations import (
@@ -24,7 +24,7 @@ from rag_assets.pipeline.generations import (
 )
 from rag_assets.pipeline.mark_keeper import require_current
 from rag_assets.pipeline.recipes import differences, find_build
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
 
@@ -45,7 +45,7 @@ class Order:
     @classmethod
     def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
         """Return an order, with the credentials in its reason masked."""
-        return cls(by, masker_of(ctx.settings.local).text(reason))
+        return cls(by, get_masker(ctx.settings.local).text(reason))
 
 
 def unpin(ctx: TenantContext, order: Order) -> bool:
@@ -81,7 +81,7 @@ def publish_build(
         if left:
             raise ConfigurationError(
                 f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
-                f" {counted(left, 'document')} to go",
+                f" {format_count(left, 'document')} to go",
                 hint=f"complete it with `rag-assets sync {ctx.ref.id}`; `rag-assets documents"
                 f" {ctx.ref.id}`"
                 " shows documents that wait",
@@ -117,7 +117,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
         )
 
 
-def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
+def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
     """Return the build to roll back to: the given one, or the last one that answered before.
 
     An interrupted rollback continues to the build that it pinned.
@@ -404,6 +404,6 @@ def _estimate_total_cost(ctx: TenantContext, generation: Generation, share: floa
         build = ctx.for_build(generation)
     except BuildNotWritable:
         return None
-    if price_of(build.tenant.embedder) is None:
+    if find_price(build.tenant.embedder) is None:
         return None
     return generation.spent / share if share else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, IndexInconsistent
-from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.pipeline.context import TenantContext, build_index_ref
 from rag_assets.pipeline.recipes import Recipe, find_recipe, read_recipe, wanted_build
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.catalog import Catalog
@@ -301,7 +301,7 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
         IndexInconsistent: the index is missing, or was replaced by one of the same name.
         IndexUnavailable: the index is closed, blocked or red.
     """
-    presence = ctx.store.indexes.presence(index_of(generation))
+    presence = ctx.store.indexes.presence(build_index_ref(generation))
     if presence != "present":
         what = "is gone" if presence == "missing" else "was replaced by a different index"
         difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}"

@@ -17,7 +17,7 @@ from rag_assets.storage.index.model import (
     Owner,
     ScannedEntry,
     VersionCount,
-    checksum_of,
+    compute_checksum,
     entry_id,
 )
 
@@ -177,7 +177,7 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
     if ids is None:
         return True
     wanted = (ids(document_id, tally.key, ordinal) for ordinal in range(tally.count))
-    return tally.checksum == checksum_of(wanted)
+    return tally.checksum == compute_checksum(wanted)
 
 
 def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Final
 from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES, PROSE, language_of
+from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES, PROSE, detect_language
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import ListedDocument
 from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
@@ -115,7 +115,7 @@ def sample_languages(
     def read() -> None:
         try:
             found.extend(
-                language_of(outcome.result)
+                detect_language(outcome.result)
                 for outcome in pool.map(_sample(tenant, settings, catalog, deadline))
                 if isinstance(outcome.result, ParsedText)
             )

@@ -26,7 +26,7 @@ from rag_assets.common.errors import (
     RestorePending,
     ServiceUnavailable,
 )
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.builds.syncs import Sync
@@ -423,7 +423,7 @@ class MarkKeeper:
         )
 
 
-def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
+def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
     """Return whether one store has kept changes that the catalog lacks.
 
     This is for deletions from that store alone, so the copies in other stores do not matter.
@@ -475,7 +475,7 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
         refused: why the tenant's data must not be deleted; None if a person only has to confirm the
             deletions.
     """
-    held = counted(sum(sync.held_deletions for sync in syncs), "document")
+    held = format_count(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (

@@ -14,9 +14,16 @@ from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import DocumentNote, Progress, StageTime, Work, put_off, retry_at
+from rag_assets.pipeline.slices import (
+    DocumentNote,
+    Progress,
+    StageTime,
+    Work,
+    compute_retry_time,
+    put_off,
+)
 from rag_assets.pipeline.source_listing import open_sources
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.documents.model import Document, Failure
 from rag_assets.storage.lake.model import ParsedRow
 
@@ -210,7 +217,9 @@ class _Parsing:
                 document.document_key,
                 self._reason(error),
                 failure_kind(error),
-                retry_at(document, error) if isinstance(error, DocumentUnreachable) else None,
+                compute_retry_time(document, error)
+                if isinstance(error, DocumentUnreachable)
+                else None,
             )
             for document, error in self._failures
         ]
@@ -228,7 +237,7 @@ class _Parsing:
 
         A file name in the reason may contain a credential.
         """
-        return masker_of(self._ctx.settings.local).text(error.advice)
+        return get_masker(self._ctx.settings.local).text(error.advice)
 
     def _defer_vanished(self) -> None:
         """Defer documents that are missing from their source or differ from the listing.

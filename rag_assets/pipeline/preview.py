@@ -18,7 +18,7 @@ from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_of
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_from_uri
 from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
@@ -44,7 +44,7 @@ from rag_assets.pipeline.source_listing import (
     plan_sources,
     require_any_listed,
 )
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 
 _BATCH = 200
 _SAMPLED = 8
@@ -266,7 +266,7 @@ def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> se
             source=item.source.name,
             source_type=item.source_type,
             media_type=media_type,
-            path=path_of(item.uri),
+            path=path_from_uri(item.uri),
         )
         for item in due
     }
@@ -356,7 +356,7 @@ def preview(ctx: TenantContext) -> Preview:
     listings: list[SourceListing] = []
     failures: list[ListingFailed] = []
     deletions: dict[str, Deletions] = {}
-    masker = masker_of(ctx.settings.local)
+    masker = get_masker(ctx.settings.local)
     due: list[DueDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:

@@ -31,7 +31,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import nobodys_blobs
 from rag_assets.pipeline.versions import needed_keys
-from rag_assets.storage.blobs.store import BlobStore, open_blobs_at
+from rag_assets.storage.blobs.store import BlobStore, open_blobs_by_url
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.erasures import Erasure
@@ -108,7 +108,7 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
         elif place.kind == "lake":
             lakes.append(Lake(place.address))
         else:
-            blobs.append(open_blobs_at(place.address, settings))
+            blobs.append(open_blobs_by_url(place.address, settings))
     return FormerPlaces(tuple(lakes), tuple(blobs), tuple(unseen))
 
 

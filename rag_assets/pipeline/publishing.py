@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, tables_of
+from rag_assets.pipeline.context import TenantContext, build_index_ref
+from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, list_fact_tables
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     Judge,
@@ -112,7 +112,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
-        ctx.catalog.index.refresh_statistics(tables_of(ctx.tenant))
+        ctx.catalog.index.refresh_statistics(list_fact_tables(ctx.tenant))
     # This run may be the first one after a run that died before it published the build.
     wanted = (
         active_builds(ctx).wanted if work.is_superseded else ActiveBuild(work.context, generation)
@@ -180,7 +180,7 @@ def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
     """Delete all entries of these documents except the version to keep."""
-    if ctx.store.indexes.presence(index_of(generation)) != "present":
+    if ctx.store.indexes.presence(build_index_ref(generation)) != "present":
         return 0
     return ctx.writer(generation).delete_other_versions(
         generation.index_name, ctx.owner(generation), kept, guard=ctx.guard
@@ -291,7 +291,7 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
             for document in work.documents
             if not (own and document.document_id in published)
         }
-        if not scopes or ctx.store.indexes.presence(index_of(generation)) != "present":
+        if not scopes or ctx.store.indexes.presence(build_index_ref(generation)) != "present":
             continue
         moved += ctx.writer(generation).set_scopes(
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
@@ -315,7 +315,7 @@ def follow_moved_pages(ctx: TenantContext) -> int:
     generations = [
         generation
         for generation in ctx.catalog.generations.live(ctx.ref.id)
-        if ctx.store.indexes.presence(index_of(generation)) == "present"
+        if ctx.store.indexes.presence(build_index_ref(generation)) == "present"
     ]
     changed = 0
     for uuids in batched(moved.uuids, _PAGES):

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
@@ -130,7 +130,7 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
         raise _not_writable(tenant, generation, what)
     if generation.embedder_id == embedder_id:
         return configured
-    return configured.model_copy(update={"embedder": _embedder_of(tenant, generation)})
+    return configured.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
 
 
 def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
@@ -170,7 +170,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     # Include rules only if there are any: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
     levels = [{"levels": chosen.levels}] if chosen.levels is not None else []
-    return key_of(
+    return compute_key(
         "generation",
         embedder_id,
         CHUNKER_VERSION,
@@ -201,7 +201,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     # int8_hnsw was the default, so that no document is checked again when a tenant leaves its kind
     # open.
     kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
-    return key_of(
+    return compute_key(
         "config",
         generation_key(tenant, embedder_id, kind),
         parsers_version(),
@@ -216,10 +216,10 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     )
 
 
-def _embedder_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
+def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConfig:
     try:
         config = EmbedderConfig.model_validate(generation.embedder)
-        if embedder_id_of(config) == generation.embedder_id:
+        if get_embedder_id(config) == generation.embedder_id:
             return config
     except (ValueError, ConfigurationError):
         pass

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import LakeDamaged
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import HashRange
-from rag_assets.pipeline.context import Share, TenantContext, index_of
+from rag_assets.pipeline.context import Share, TenantContext, build_index_ref
 from rag_assets.pipeline.drift import IndexState, inspect_index
 from rag_assets.pipeline.fact_stores import StoreRepair, all_stores
 from rag_assets.pipeline.generations import (
@@ -76,13 +76,13 @@ class Repair:
             found.append(str(self.lake))
         found += [store.description for store in self.stores if store.description]
         if self.vectors_beside:
-            builds = counted(self.vectors_beside, "build")
+            builds = format_count(self.vectors_beside, "build")
             found.append(f"the separate vector stores of {builds} differed")
         if self.lake.to_embed:
-            texts = counted(self.lake.to_embed, "text")
+            texts = format_count(self.lake.to_embed, "text")
             found.append(f"{texts} will be embedded again, because no store has their vectors")
         if again := len(self.contents.altered) + len(self.contents.gone):
-            found.append(f"{counted(again, 'document')} will be read again")
+            found.append(f"{format_count(again, 'document')} will be read again")
         return found
 
 
@@ -128,7 +128,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     # While the catalog may have been restored from an older dump, a lost index is not replaced.
-    if serving is not None and ctx.store.indexes.presence(index_of(serving)) == "present":
+    if serving is not None and ctx.store.indexes.presence(build_index_ref(serving)) == "present":
         ctx.guard()
         owner = ctx.owner(serving)
         ctx.store.indexes.publish(serving.index_name, owner)
@@ -175,7 +175,7 @@ def _replace_index(build: ActiveBuild) -> None:
 
 def _summary(done: Repair) -> dict[str, object]:
     return {
-        "builds": [_summary_of(state) for state in done.states if not state.healthy],
+        "builds": [_build_summary(state) for state in done.states if not state.healthy],
         "files_of_the_lake": len(done.lake.files),
         "documents_lost_by_the_lake": len(
             {id_ for lost in done.lake.losses for id_ in lost.documents}
@@ -186,7 +186,7 @@ def _summary(done: Repair) -> dict[str, object]:
     }
 
 
-def _summary_of(state: IndexState) -> dict[str, object]:
+def _build_summary(state: IndexState) -> dict[str, object]:
     drift = state.drift
     return {
         "generation": state.generation.number,

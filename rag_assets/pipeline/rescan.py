@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from rag_assets.common.batches import batched
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing import masking
 from rag_assets.ingest.parsing.masking import mask_again
@@ -27,8 +27,8 @@ from rag_assets.ingest.sources.model import (
     NO_METADATA,
     ListedDocument,
     SourceMetadata,
-    path_of,
-    uri_of,
+    build_uri,
+    path_from_uri,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
@@ -77,14 +77,14 @@ class MaskedNames:
         # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
-            uri = uri_of(document.source, self._distinct_path(document))
+            uri = build_uri(document.source, self._distinct_path(document))
             self._uris[document.document_id] = uri
         return uri
 
     def path(self, document: ListedDocument) -> str:
         """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
-            known = path_of(self._uris[document.document_id])
+            known = path_from_uri(self._uris[document.document_id])
             if known == document.path:
                 return known
         return self.masked(document.path)
@@ -348,7 +348,7 @@ class MaskedTexts:
 
 
 def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
-    return None if text is None else key_of("masked", key, parsed_digest(text))
+    return None if text is None else compute_key("masked", key, parsed_digest(text))
 
 
 def _with_reindex_request(document: Document) -> Document:

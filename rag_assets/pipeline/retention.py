@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from rag_assets.common.errors import CatalogSetBack
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
@@ -75,7 +75,8 @@ class PruningReport:
     def warnings(self, tenant_id: str) -> list[str]:
         """Return what a person has to know, one sentence each."""
         found = [
-            f"{counted(one.due, 'document')} of {one.documents:,} in source {one.source!r} exceed"
+            f"{format_count(one.due, 'document')} of {one.documents:,} in source"
+            f" {one.source!r} exceed"
             " their"
             " retention, but so many are pruned only after confirmation. To prune them, run:"
             f" rag-assets prune {tenant_id} --confirm"
@@ -87,7 +88,8 @@ class PruningReport:
             found.append(self.doubt.line)
         if self.corrected:
             found.append(
-                f"{counted(self.corrected, 'row')} of {tenant_id} had times in the future, recorded"
+                f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the"
+                " future, recorded"
                 " while the clock was ahead: their ages are now counted from the present time"
             )
         return found

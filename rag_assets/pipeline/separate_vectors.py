@@ -60,7 +60,7 @@ def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
             frozenset(_differing(ctx, vectors, generation)),
             vectors.unsound(ctx.owner(generation)),
         )
-        for vectors, generation in _builds_beside(ctx)
+        for vectors, generation in _list_separate_builds(ctx)
     ]
 
 
@@ -116,7 +116,7 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 def repair_vectors(ctx: TenantContext) -> int:
     """Fill the separate vector store of every build that has one; return how many differed."""
     differed = 0
-    for vectors, generation in _builds_beside(ctx):
+    for vectors, generation in _list_separate_builds(ctx):
         try:
             vectors.delete_unsound(ctx.owner(generation))
             differed += bool(_differing(ctx, vectors, generation))
@@ -126,7 +126,7 @@ def repair_vectors(ctx: TenantContext) -> int:
     return differed
 
 
-def _builds_beside(ctx: TenantContext) -> Iterator[tuple[PgVectors, Generation]]:
+def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Generation]]:
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.vectors_beside is not None and ctx.store.vectors is not None:
             yield ctx.store.vectors, generation

@@ -324,7 +324,7 @@ def is_permanent(outage: RagAssetsError) -> bool:
     return isinstance(outage, (*_FOR_A_PERSON, CapReached))
 
 
-def retry_at(document: Document, outage: RagAssetsError) -> datetime:
+def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     """Return when a document is retried automatically.
 
     A sync started by a person retries it at once.
@@ -361,7 +361,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
                 d.document_key,
                 outage.advice,
                 failure_kind(outage),
-                retry_at(d, outage),
+                compute_retry_time(d, outage),
             )
             for d in documents
             if d.document_id not in complete

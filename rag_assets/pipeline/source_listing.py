@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from rag_assets.billing.key_file import existing_key_file
 from rag_assets.common.errors import ListingFailed
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import (
     Change,
@@ -35,7 +35,7 @@ from rag_assets.ingest.sources.model import (
     ListedDocument,
     ReadsFolders,
     Withholds,
-    path_of,
+    path_from_uri,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
@@ -47,7 +47,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import CatalogDocument
 from rag_assets.storage.catalog.documents.removals import UNREADABLE
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ListingDigest:
     def of(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.through(source.list())
-        for folder in folders_as_json(folders_of(source) or {}):
+        for folder in folders_as_json(find_listed_folders(source) or {}):
             self._add(f"folder/{folder}")
 
     def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
@@ -116,7 +116,7 @@ class ListingDigest:
         self._sum += int(sha256_hex(line)[:32], 16)
 
 
-def folders_of(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
+def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
     """Return the folders of a source's last listing; None if it reads none."""
     return source.folders if isinstance(source, ReadsFolders) else None
 
@@ -136,7 +136,7 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
         state = source.state()
     except ListingFailed:
         return None
-    return f"state-{key_of('state', state)}{settings[:8]}"
+    return f"state-{compute_key('state', state)}{settings[:8]}"
 
 
 def partial_digest(settings: str) -> str:
@@ -158,7 +158,7 @@ def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     }
     settings = config.model_dump(mode="json", exclude=moved)
     # Names are scanned for credentials too, and again whenever the rules change.
-    return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
+    return compute_key("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
@@ -175,7 +175,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
         allowed_roots=tuple(settings.allowed_roots),
         forbidden_roots=tuple(path for path in state if path is not None),
         uploads=UploadedFiles(catalog.uploads.for_tenant(tenant.id), open_blobs(settings)),
-        typed=profile_of(tenant.profile).typed_records,
+        typed=get_profile(tenant.profile).typed_records,
     )
     return [tenant.source_kind(config).build(config, context) for config in tenant.sources]
 
@@ -227,7 +227,7 @@ def compare_source(
         unchanged=comparison.unchanged_count,
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
-        folders=folders_of(source),
+        folders=find_listed_folders(source),
         scoped=frozenset(scoped),
         left_out=source.left_out if isinstance(source, LeavesOut) else {},
         withheld=frozenset(withheld),
@@ -472,7 +472,7 @@ def _lost_with_their_folder(
             found[folder] = {
                 row.document_id
                 for row in known
-                if row.document_id in listing.lost and _lies_in(path_of(row.uri), folder)
+                if row.document_id in listing.lost and _is_in_folder(path_from_uri(row.uri), folder)
             }
     return {folder: lost for folder, lost in found.items() if lost}
 
@@ -508,7 +508,7 @@ def _place(source: DocumentSource, folder: str = "") -> str:
     return str(source.place_of(folder)) if isinstance(source, ReadsFolders) else "its folder"
 
 
-def _lies_in(path: str, folder: str) -> bool:
+def _is_in_folder(path: str, folder: str) -> bool:
     """Return whether a document is in a folder; "" contains all but those with absolute paths."""
     if not folder:
         return not path.startswith("/")

@@ -261,7 +261,11 @@ class Projects:
         listed = self._file.load()
         for config in listed.values():
             # A project in tenants.yaml may not have reached the catalog yet.
-            if _project_of(config) == (project.profile, project.organization, project.project):
+            if _find_project_fields(config) == (
+                project.profile,
+                project.organization,
+                project.project,
+            ):
                 raise configured_by_operator(config["id"])
         beginning = self._file.beginning_of_projects()
         former = self._catalog.projects.find(project)
@@ -320,7 +324,7 @@ def _require_usable(config: Mapping[str, Any], former: TenantRecord | None) -> N
         raise InvalidRequest(error.message, hint=error.hint) from error
 
 
-def _project_of(config: object) -> tuple[object, ...] | None:
+def _find_project_fields(config: object) -> tuple[object, ...] | None:
     if not isinstance(config, dict):
         return None
     return tuple(config.get(name) for name in ("profile", "organization", "project"))

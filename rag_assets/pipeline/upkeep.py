@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import drop_generation
@@ -154,9 +154,10 @@ def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
 def describe_compactions(compacted: Mapping[str, Compaction]) -> list[str]:
     """Return the result of compaction for each table, with the rows it deleted, for logs."""
     return [
-        f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"
+        f"{name}: {format_count(result.before.files, 'file')} of"
+        f" {result.before.bytes / 1e6:,.1f} MB"
         f" became {result.after.files:,} of {result.after.bytes / 1e6:,.1f} MB;"
-        f" {counted(result.dead, 'unneeded row')} and"
-        f" {counted(result.duplicates, 'duplicate')} deleted"
+        f" {format_count(result.dead, 'unneeded row')} and"
+        f" {format_count(result.duplicates, 'duplicate')} deleted"
         for name, result in sorted(compacted.items())
     ]

@@ -26,13 +26,13 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection import detect_file
-from rag_assets.ingest.parsing.media_types import SUFFIXES, media_type_of, picture_type
+from rag_assets.ingest.parsing.media_types import SUFFIXES, find_media_type, picture_type
 from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import Pace
-from rag_assets.pipeline.mark_keeper import lacks_changes_in
+from rag_assets.pipeline.mark_keeper import has_missing_changes
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -136,7 +136,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
     No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
     After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.
     """
-    if lacks_changes_in(blobs.notes, catalog, ref):
+    if has_missing_changes(blobs.notes, catalog, ref):
         return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
@@ -382,7 +382,7 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
             if pictures and (picture := picture_type(file.read(_MARK_BYTES))):
                 return picture
             file.seek(0)
-            media_type = detect_file(file, media_type_of(name))
+            media_type = detect_file(file, find_media_type(name))
     except DocumentEmpty:
         raise _empty_file_error() from None
     except DocumentRejected as error:

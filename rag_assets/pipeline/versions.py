@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import (
     FactStore,
@@ -84,7 +84,7 @@ class Version:
 
 def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """Return the slice's documents with a vector for every chunk, each in one version."""
-    parsed = documents_of(ctx, work)
+    parsed = list_slice_documents(ctx, work)
     ids = [item.document.document_id for item in parsed]
     kinds = find_kinds(ctx, ids)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
@@ -190,7 +190,7 @@ def _version(
 def _passage_source(tenant: Tenant, document: Document) -> str | None:
     source = next((one for one in tenant.sources if one.name == document.source), None)
     beginning = None if source is None else tenant.source_kind(source).passage_source
-    return None if beginning is None else beginning(source, path_of(document.uri))
+    return None if beginning is None else beginning(source, path_from_uri(document.uri))
 
 
 def _entry_document(version: Version) -> EntryDocument:
@@ -222,11 +222,11 @@ def _printable_path(document: Document) -> str:
 
 
 def _file_name(document: Document) -> str:
-    name = path_of(document.uri).rpartition("/")[2]
+    name = path_from_uri(document.uri).rpartition("/")[2]
     return name if name.isprintable() else document.uri.rpartition("/")[2]
 
 
-def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+def list_slice_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
     """Return the slice's documents that could be parsed, then former versions of the others."""
     return find_parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
 

@@ -218,17 +218,17 @@ class Masker:
 
 
 @lru_cache(maxsize=4)
-def masker_of(local: Path | None) -> Masker:
+def get_masker(local: Path | None) -> Masker:
     """Return the process's masker for an installation; its rules are loaded at their first use.
 
     Args:
         local: the installation's own folder, which caches compiled rules; None for no cache.
     """
-    return Masker(scanner_of(local))
+    return Masker(get_scanner(local))
 
 
 @lru_cache(maxsize=4)
-def scanner_of(local: Path | None) -> SecretScanner:
+def get_scanner(local: Path | None) -> SecretScanner:
     """Return the process's scanner for an installation; see masker_of.
 
     Forks share the rules that it loaded.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.question_vectors import KeptVectors
 from rag_assets.search.access import ScopedDocument
@@ -119,7 +119,7 @@ class Asker:
     def _as_sent(self, question: str) -> str:
         if self._ctx.tenant.privacy.send_unmasked_questions:
             return question
-        return masker_of(self._ctx.settings.local).text(question)
+        return get_masker(self._ctx.settings.local).text(question)
 
     async def _answers(
         self,

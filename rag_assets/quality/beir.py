@@ -28,7 +28,7 @@ RELEVANT_FROM = 1
 """The lowest grade that counts as relevant in BEIR sets."""
 
 
-def qrels_of(folder: Path, split: str | None) -> Path:
+def find_qrels_file(folder: Path, split: str | None) -> Path:
     """Return the file of qrels in a folder.
 
     Args:

@@ -13,10 +13,15 @@ from rag_assets.common.errors import (
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Asked, Asker, Manner
-from rag_assets.quality.intervals import Difference, Estimate, difference_of, mean_of
+from rag_assets.quality.intervals import Difference, Estimate, estimate_difference, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.measures import DEPTH, MEASURES, Values, judged_share, values_of
-from rag_assets.quality.store import Documents, documents_of, limited, stored_questions
+from rag_assets.quality.measures import DEPTH, MEASURES, Values, compute_measures, judged_share
+from rag_assets.quality.store import (
+    Documents,
+    find_judged_documents,
+    limit_judgements,
+    stored_questions,
+)
 from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 
@@ -47,7 +52,7 @@ class Part:
 
     def estimate(self, measure: str) -> Estimate | None:
         """Return the mean of a measure with its interval; None if there is no question."""
-        return mean_of(self.values[measure]) if self.ids else None
+        return estimate_mean(self.values[measure]) if self.ids else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ class Comparison:
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
-        return difference_of(ours.values[measure], theirs.values[measure])
+        return estimate_difference(ours.values[measure], theirs.values[measure])
 
 
 def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Evaluation:
@@ -131,11 +136,11 @@ def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Ma
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
         found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
         same = _find_documents_in_both(ctx, new, serving, questions, found)
-    kept = limited(questions.all, questions.documents, same)
+    kept = limit_judgements(questions.all, questions.documents, same)
     left = {one.id for one in kept if one.answerable}
     apart = tuple(one.id for one in questions.asked if one.id not in left)
     ours, theirs = (
-        questions.evaluation(build, manner, _keep_hits_of(asked, same), kept)
+        questions.evaluation(build, manner, _filter_hits(asked, same), kept)
         for build, asked in zip(builds, found, strict=True)
     )
     return Comparison(ours, theirs, apart)
@@ -159,8 +164,8 @@ class _Questions:
     def of(cls, ctx: TenantContext) -> _Questions:
         """Read the questions of a tenant."""
         found = stored_questions(ctx.catalog, ctx.ref.id)
-        documents = documents_of(ctx.catalog, ctx.ref.id, found)
-        return cls(found, documents, limited(found, documents))
+        documents = find_judged_documents(ctx.catalog, ctx.ref.id, found)
+        return cls(found, documents, limit_judgements(found, documents))
 
     @property
     def asked(self) -> list[JudgedQuestion]:
@@ -213,7 +218,7 @@ class _Questions:
 def _measure_part(questions: Sequence[JudgedQuestion], found: Found) -> Part:
     if not questions:
         return Part()
-    return Part(values_of(questions, found), judged_share(questions, found))
+    return Part(compute_measures(questions, found), judged_share(questions, found))
 
 
 def _ask(
@@ -257,7 +262,7 @@ def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 
-def _keep_hits_of(asked: Asked, same: Container[str]) -> Asked:
+def _filter_hits(asked: Asked, same: Container[str]) -> Asked:
     hits = {
         id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
     }

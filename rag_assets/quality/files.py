@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_assets.common.errors import ConfigurationError, WrongJudgements
-from rag_assets.quality.beir import QUERIES, qrels_of, read_qrels, read_queries
+from rag_assets.quality.beir import QUERIES, find_qrels_file, read_qrels, read_queries
 from rag_assets.quality.judgements import UNANSWERED, JudgedQuestion, Judgement
 from rag_assets.quality.lines import Entry, Lines, Place, ReadJudgement
 from rag_assets.quality.yaml_files import read_yaml
@@ -79,7 +79,7 @@ def _read(path: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
 
 
 def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
-    qrels = qrels_of(folder, split)
+    qrels = find_qrels_file(folder, split)
     lines = Lines(QUERIES)
     queries = read_queries(folder / QUERIES, lines)
     yield [], lines

@@ -39,7 +39,7 @@ class Difference(Estimate):
     p: float
 
 
-def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> Estimate:
+def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> Estimate:
     """Return the mean over at least one question, and its 95 % interval.
 
     Args:
@@ -51,7 +51,7 @@ def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> 
     return Estimate(_short(sample.mean()), _short(low), _short(high))
 
 
-def difference_of(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
+def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
     """Return by how much the first values are better, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.

@@ -15,7 +15,7 @@ Values = Mapping[str, Mapping[str, float]]
 """Values by measure, then by question id."""
 
 
-def values_of(
+def compute_measures(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking.
@@ -55,11 +55,13 @@ def judged_share(
 
     A passage that was not judged counts as irrelevant.
     """
-    first = [(question, hit) for question in questions for hit in first_of(question, found)]
+    first = [(question, hit) for question in questions for hit in get_top_hits(question, found)]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
 
 
-def first_of(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> Sequence[Passage]:
+def get_top_hits(
+    question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]
+) -> Sequence[Passage]:
     """Return a question's first ten hits; if documents were judged, each document only once."""
     passages = found[question.id]
     if question.is_of_documents:
@@ -71,5 +73,5 @@ def first_of(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -
 
 
 def _run(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
-    names = question.names(first_of(question, found))
+    names = question.names(get_top_hits(question, found))
     return {name: float(DEPTH - place) for place, name in enumerate(names)}

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.privacy.masker import Masker, masker_of
+from rag_assets.privacy.masker import Masker, get_masker
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.storage.catalog.documents.model import Document
 
@@ -30,7 +30,7 @@ class _Passage:
     quote: str
 
 
-def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
+def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     """Return at most `count` questions, spread over the tenant's documents; the choice is fixed.
 
     Args:
@@ -45,7 +45,7 @@ def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     if not documents or not count:
         return []
     each = -(-count // len(documents))
-    masker = masker_of(ctx.settings.local)
+    masker = get_masker(ctx.settings.local)
     found: dict[str, JudgedQuestion] = {}
     for question in _questions(ctx, documents, each, masker):
         found.setdefault(question.question, question)
@@ -78,7 +78,7 @@ def _propose_from_document(
         if any(map(masker.holds_credential, (document.uri, asked, passage.quote))):
             continue
         made += 1
-        key = key_of("question", document.uri, passage.headings)[:_ID_DIGITS]
+        key = compute_key("question", document.uri, passage.headings)[:_ID_DIGITS]
         relevant = (Judgement(document.uri, passage.quote),)
         yield JudgedQuestion(f"{KIND}-{key}", KIND, asked, relevant, synthetic=True)
 

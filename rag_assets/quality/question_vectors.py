@@ -18,7 +18,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Vectors
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.search.tenant_models import Vector
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -96,7 +96,7 @@ class KeptVectors:
         self, ref: TenantRef, tenant: Tenant, generation: Generation, items: Sequence[EmbedItem]
     ) -> None:
         embedder = self._embedder(ref, tenant, generation)
-        billed = tenant.model_copy(update={"embedder": _config_of(tenant, generation)})
+        billed = tenant.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
         caps = present_caps(self._catalog, ref, tenant, run=0.0)
         spending = Spending(ref.id, require_price(billed), caps)
         account = split_embedder_id(embedder.embedder_id)
@@ -148,9 +148,9 @@ class KeptVectors:
         return embedder
 
 
-def _config_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
+def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConfig:
     """Return the configuration of the embedder that built a generation, with its price."""
     built = EmbedderConfig.model_validate(generation.embedder)
     present = tenant.embedder
     same = present.provider == built.provider
-    return present if same and embedder_id_of(present) == generation.embedder_id else built
+    return present if same and get_embedder_id(present) == generation.embedder_id else built

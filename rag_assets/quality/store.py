@@ -31,7 +31,7 @@ def store_questions(
     return catalog.judgements.store(ref, map(_to_stored_question, questions), others=others)
 
 
-def documents_of(
+def find_judged_documents(
     catalog: Catalog, tenant_id: str, questions: Iterable[JudgedQuestion]
 ) -> Documents:
     """Return the present documents that judgements name, by uri, document id or record id."""
@@ -39,7 +39,7 @@ def documents_of(
     return catalog.judgements.find_named_documents(tenant_id, paths)
 
 
-def limited(
+def limit_judgements(
     questions: Iterable[JudgedQuestion],
     documents: Documents,
     kept: Container[str] | None = None,

@@ -9,16 +9,16 @@ from math import floor
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.asking import Asker, Manner
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.store import documents_of, limited, stored_questions
+from rag_assets.quality.store import find_judged_documents, limit_judgements, stored_questions
 from rag_assets.search.model import Hit
 from rag_assets.search.scoring import QUESTIONS
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 MAX_TASKS = 200
 MAX_REASON_CHARACTERS = 1_000
@@ -72,13 +72,13 @@ def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the distinct questions of the tenant's last searches, without judgements."""
     events = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_started", limit=10 * MAX_TASKS)
     texts = dict.fromkeys(str(event.payload.get("query") or "") for event in events)
-    return tasks_of([text for text in texts if text.strip()][:MAX_TASKS])
+    return build_questions([text for text in texts if text.strip()][:MAX_TASKS])
 
 
 def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the tenant's judged questions, except those that were generated from headings."""
     stored = [one for one in stored_questions(ctx.catalog, ctx.ref.id) if not one.synthetic]
-    present = limited(stored, documents_of(ctx.catalog, ctx.ref.id, stored))
+    present = limit_judgements(stored, find_judged_documents(ctx.catalog, ctx.ref.id, stored))
     # If all documents of an answerable question are gone, an empty result is not a correct answer
     # to it.
     return [
@@ -95,7 +95,7 @@ def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
     return past_tasks(ctx), "past tasks"
 
 
-def tasks_of(texts: Sequence[str]) -> list[JudgedQuestion]:
+def build_questions(texts: Sequence[str]) -> list[JudgedQuestion]:
     """Return texts as questions without judgements."""
     return [JudgedQuestion(sha256_hex(text), "task", text) for text in dict.fromkeys(texts)]
 
@@ -123,7 +123,7 @@ def measure_curve(
     return [_measure_point(at, questions, hits, is_judged=is_judged) for at in _build_grid(scores)]
 
 
-def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
+def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
     """Return the highest threshold that loses at most a share of answers; None if unjudged."""
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
@@ -186,7 +186,7 @@ def set_threshold(
             f"the configuration of tenant {ctx.ref.id!r} already sets a threshold",
             hint="remove retrieval.min_score and retrieval.threshold_from first",
         )
-    masked = masker_of(ctx.settings.local).text(reason.strip())
+    masked = get_masker(ctx.settings.local).text(reason.strip())
     ctx.catalog.thresholds.set_value(
         ctx.ref, serving.embedder_id, use, value, reason=masked, by=by, questions=0
     )
@@ -208,13 +208,13 @@ def _require_valid(value: float, reason: str) -> None:
 
 
 def _list_uses(tenant: Tenant) -> tuple[str, ...]:
-    return tuple(profile_of(tenant.profile).thresholds_of_uses) or ("",)
+    return tuple(get_profile(tenant.profile).thresholds_of_uses) or ("",)
 
 
 def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshold:
     measured = measured_value(serving, use)
     stored = serving.thresholds.get(use, {})
-    described = profile_of(tenant.profile).threshold(serving.embedder_id, use or None)
+    described = get_profile(tenant.profile).threshold(serving.embedder_id, use or None)
     origin, reason = "description", None
     if "min_score" in tenant.retrieval.model_fields_set:
         origin = "retrieval.min_score"

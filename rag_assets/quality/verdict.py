@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.quality.evaluation import Comparison
 from rag_assets.quality.measures import NDCG, RECALL_5
 from rag_assets.tenants.model import QualityConfig
@@ -134,7 +134,7 @@ def _describe_verdict(
     values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
     compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
-        asked = counted(len(comparison.new.people.ids), "judged question")
+        asked = format_count(len(comparison.new.people.ids), "judged question")
         note = f"only {asked}, fewer than the required {limits.least}: the build is not held back"
         return f"{note}; {compared}" if compared else note
     if not lower:

@@ -97,15 +97,17 @@ def _load_yaml(path: Path, lines: Lines) -> Any:
         return YAML(typ="rt", pure=True).load(lines.text_of(path))
     except DuplicateKeyError as error:
         # The parser's own message would quote the values.
-        lines.add(_line_of(error), "a name occurs twice in one mapping")
+        lines.add(_get_line_number(error), "a name occurs twice in one mapping")
     except MarkedYAMLError as error:
-        lines.add(_line_of(error), f"the file is not valid YAML: {error.problem or 'unreadable'}")
+        lines.add(
+            _get_line_number(error), f"the file is not valid YAML: {error.problem or 'unreadable'}"
+        )
     except YAMLError:
         lines.add(1, "the file is not valid YAML")
     return None
 
 
-def _line_of(error: Any) -> int:
+def _get_line_number(error: Any) -> int:
     mark = error.problem_mark or error.context_mark
     return 1 if mark is None else int(mark.line) + 1
 
@@ -120,7 +122,7 @@ def _parse_questions(document: Any, lines: Lines) -> Iterator[Entry]:
 
 
 def _parse_question(given: Any, line: int, lines: Lines) -> Entry | None:
-    id_ = _id_of(given.get("id"))
+    id_ = _id_to_text(given.get("id"))
     least = given.get("relevant_from", IN_PART)
     kind, synthetic = given.get("kind", ""), given.get("synthetic", False)
     faults = [
@@ -154,7 +156,7 @@ def _parse_question(given: Any, line: int, lines: Lines) -> Entry | None:
 def _parse_additions(document: Any, lines: Lines) -> Iterator[Entry]:
     for key, given in document.items():
         line = int(document.lc.key(key)[0]) + 1
-        id_ = _id_of(key)
+        id_ = _id_to_text(key)
         if (fault := text_fault(id_, "the id")) is not None:
             lines.add(line, fault)
         elif not isinstance(given, list):
@@ -204,6 +206,6 @@ def _find_unknown_fields(given: Mapping[Any, Any], known: Sequence[str]) -> list
     ]
 
 
-def _id_of(value: object) -> object:
+def _id_to_text(value: object) -> object:
     """Return an id as text, since a file may have it as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from rag_assets.common.invalid_values import invalid, validated
+from rag_assets.common.invalid_values import invalid, validate_values
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
@@ -42,7 +42,7 @@ from rag_assets.records.text_records import (
 )
 from rag_assets.storage.catalog.records.model import UNORDERED, PushedRecord, WriteClock
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 ANY_VERSION: Final = "*"
 """Stands for every ETag in the conditions of a write."""
@@ -119,7 +119,7 @@ class Drafting:
     def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
         self._source = source.name
         self._scope = source.scope or tenant.access.scope
-        self._typed = profile_of(tenant.profile).typed_records
+        self._typed = get_profile(tenant.profile).typed_records
         self._masker = masker
 
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
@@ -134,7 +134,7 @@ class Drafting:
         """
         if not self._typed:
             return self._put_text(source_type, source_id, values)
-        body = validated(_find_body_type(source_type), values)
+        body = validate_values(_find_body_type(source_type), values)
         if isinstance(body, PageBody):
             _require_place("source_id", source_id)
         self._require_plain(source_type, source_id, body)
@@ -182,7 +182,7 @@ class Drafting:
         return record_document_id(self._source, source_type, source_id)
 
     def _put_text(self, source_type: str, source_id: str, values: Any) -> Draft:
-        body = validated(RecordBody, values)
+        body = validate_values(RecordBody, values)
         record = body.of(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)
         clock = WriteClock(body.updated_at, body.version)
@@ -299,7 +299,7 @@ def parse_clock(values: dict[str, Any]) -> WriteClock:
         InvalidFields: one of them is not valid.
     """
     names = ("updated_at", "version")
-    clock = validated(_Clock, {name: values.pop(name) for name in names if name in values})
+    clock = validate_values(_Clock, {name: values.pop(name) for name in names if name in values})
     return WriteClock(clock.updated_at, clock.version)
 
 

@@ -49,7 +49,7 @@ def external_connection(
                 " combined",
                 hint="set only one of them",
             )
-        return connection_at(settings, settings.elasticsearch_url, environ)
+        return build_connection(settings, settings.elasticsearch_url, environ)
     if given.cloud_id is not None:
         nodes = ElasticsearchConnection.from_cloud_id(given.cloud_id)
         return _with_access(settings, nodes, environ)
@@ -64,7 +64,7 @@ def external_connection(
     return None
 
 
-def connection_at(
+def build_connection(
     settings: Settings, url: str, environ: Mapping[str, str] | None = None
 ) -> ElasticsearchConnection:
     """Return the connection to an address, with the account and the certificate of the settings.

@@ -81,7 +81,7 @@ def _create(name: str) -> pwd.struct_passwd | None:
     return _entry((name,))
 
 
-def open_path_to(path: Path, account: Account) -> None:
+def allow_traversal(path: Path, account: Account) -> None:
     """Let an account traverse the folders above ``path``, without listing or reading them.
 
     Without this, a project under /root would be unreachable for the account. The function runs only
@@ -101,7 +101,7 @@ def open_path_to(path: Path, account: Account) -> None:
 
 def open_programs(folder: Path, account: Account) -> None:
     """Let other accounts read and run files in ``folder``, which root's strict umask prevents."""
-    open_path_to(folder, account)
+    allow_traversal(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
             continue
@@ -238,7 +238,7 @@ class EmbeddedPostgres:
             (self._data / "postmaster.pid").unlink(missing_ok=True)
             account = server_account(self._data)
             if account is not None:
-                open_path_to(self._data, account)
+                allow_traversal(self._data, account)
             if not self._data.exists():
                 progress("Postgres: creating its data folder")
                 self._create_data(account)
@@ -306,7 +306,7 @@ class EmbeddedPostgres:
     def _end_orphans(self) -> None:
         """Wait until the processes of a killed server have ended, and kill those that remain."""
         deadline = time.monotonic() + _ORPHAN_SECONDS
-        while orphans := _processes_in(self._data):
+        while orphans := _list_processes(self._data):
             if (server := self._postmaster()) in orphans:
                 raise ServiceUnavailable(
                     f"Postgres already uses {self._data} as process {server}, which"
@@ -431,7 +431,7 @@ def _ensure_database(identity: _Identity) -> None:
             connection.execute(create)
 
 
-def _processes_in(data: Path) -> list[int]:
+def _list_processes(data: Path) -> list[int]:
     """Return the Postgres processes of our PID namespace that run in the data folder.
 
     The processes of a container are also visible to its host, so those of other namespaces, which

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from rag_assets.common.environment import variables_in_use
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import duration
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.dagster_tables import LATEST_TICK
 from rag_assets.forkserver.client import DISABLED
@@ -55,7 +55,7 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     # well.
     given["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_states_of_files(root)]
-    return key_of("program", given, _environment(settings, os.environ), code)
+    return compute_key("program", given, _environment(settings, os.environ), code)
 
 
 def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
@@ -216,7 +216,8 @@ class LocalStack:
             )
             progress(
                 f"Dagster's tables in the schema public of the database {left.database} hold"
-                f" {counted(left.runs, 'run')} and stay as they are: our runs are in the schema"
+                f" {format_count(left.runs, 'run')} and stay as they are: our runs are in"
+                " the schema"
                 f" {DAGSTER_SCHEMA} from now on; {choice}"
             )
 
@@ -345,8 +346,8 @@ class LocalStack:
             self._webserver_status,
             self.daemon_status,
             self._fork_server_status,
-            lambda: _own(self.watcher.process, lambda: None, lambda: True),
-            lambda: _own(self.supervisor.process, lambda: None, lambda: True),
+            lambda: _get_own_status(self.watcher.process, lambda: None, lambda: True),
+            lambda: _get_own_status(self.supervisor.process, lambda: None, lambda: True),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             found = [status.result() for status in [pool.submit(check) for check in checks]]
@@ -363,7 +364,7 @@ class LocalStack:
 
     def daemon_status(self) -> ServiceStatus:
         """Return the present state of Dagster's daemon, and when its sensors last ticked."""
-        status = _own(self.dagster.daemon, lambda: None, lambda: True)
+        status = _get_own_status(self.dagster.daemon, lambda: None, lambda: True)
         record = self.dagster.daemon.find()
         if record is None:
             return status
@@ -384,7 +385,7 @@ class LocalStack:
     def _postgres_status(self) -> ServiceStatus:
         if self._settings.database_url is not None:
             return _external("Postgres", self._settings.database_url)
-        return _own(
+        return _get_own_status(
             self.postgres.process,
             lambda: self.postgres.url,
             lambda: accepts_connections(self.postgres.url),
@@ -398,7 +399,7 @@ class LocalStack:
         if record is not None and server.unguarded():
             name, log = server.process.name, server.process.log_file
             return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
-        return _own(server.process, lambda: server.url, server.answers)
+        return _get_own_status(server.process, lambda: server.url, server.answers)
 
     def _external_elasticsearch_status(self) -> ServiceStatus:
         name = "Elasticsearch"
@@ -410,12 +411,12 @@ class LocalStack:
         return ServiceStatus(name, "external" if answers else "unreachable", connection.shown)
 
     def _webserver_status(self) -> ServiceStatus:
-        return _own(
+        return _get_own_status(
             self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
         )
 
     def _fork_server_status(self) -> ServiceStatus:
-        return _own(self.fork_server.process, lambda: None, self.fork_server.answers)
+        return _get_own_status(self.fork_server.process, lambda: None, self.fork_server.answers)
 
 
 def _external(name: str, url: str) -> ServiceStatus:
@@ -423,7 +424,7 @@ def _external(name: str, url: str) -> ServiceStatus:
     return ServiceStatus(name, state, mask_url(url))
 
 
-def _own(
+def _get_own_status(
     process: BackgroundProcess, url: Callable[[], str | None], answers: Callable[[], bool]
 ) -> ServiceStatus:
     record = process.find()

@@ -31,7 +31,7 @@ class TenantSources:
 
     Attributes:
         folders: absolute paths, in which symbolic links are not yet resolved.
-        is_reported: whether changes in all sources are reported: changes in folders by the kernel, pushes
+        is_reported: whether all changes are reported: changes in folders by the kernel, pushes
             and uploads by the catalog. Sources of other kinds must be listed to find changes.
     """
 
@@ -80,12 +80,12 @@ def outermost(folders: Iterable[str]) -> list[str]:
     """Return the folders that do not lie in another of them, because watching is recursive."""
     kept: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
-        if not kept or not lies_in(folder, kept[-1]):
+        if not kept or not is_in_folder(folder, kept[-1]):
             kept.append(folder)
     return kept
 
 
-def lies_in(path: str, folder: str) -> bool:
+def is_in_folder(path: str, folder: str) -> bool:
     """Return whether a path is the folder itself or lies below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
@@ -130,7 +130,7 @@ class Mounts:
         while own not in self._kinds and own != os.sep:
             own = os.path.dirname(own)  # noqa: PTH120
         local = self._kinds.get(own) in _LOCAL
-        return local and not any(lies_in(other, folder) for other in self._others)
+        return local and not any(is_in_folder(other, folder) for other in self._others)
 
 
 def _mount(line: str) -> tuple[str, str]:
@@ -280,7 +280,7 @@ class FolderTrees:
                 self._watch(path)
                 self._extend(path)
             except TooManyWatches:
-                root = next(one for one in self._roots if lies_in(path, one))
+                root = next(one for one in self._roots if is_in_folder(path, one))
                 self.remove(root)
                 changes.refused.add(root)
             except OSError:
@@ -314,7 +314,7 @@ class FolderTrees:
         self._watches[folder] = watch
 
     def _drop(self, folder: str) -> None:
-        for path in [path for path in self._watches if lies_in(path, folder)]:
+        for path in [path for path in self._watches if is_in_folder(path, folder)]:
             watch = self._watches.pop(path)
             del self._folders[watch]
             with suppress(OSError):
@@ -448,7 +448,7 @@ class SourceFolders:
         # Folders of the first call are not reported as new, because the sensor has already listed
         # them all.
         began, self._began = self._began, self._began or bool(sources)
-        return {folder for folder in folders if _is_below(folder, added)} if began else set()
+        return {folder for folder in folders if _is_below_root(folder, added)} if began else set()
 
     def _add(self, trees: FolderTrees, root: str) -> bool:
         if time.monotonic() < self._refused.get(root, 0.0):
@@ -480,16 +480,16 @@ class SourceFolders:
     def _find_observed(
         self, roots: set[str], sources: Mapping[str, TenantSources]
     ) -> frozenset[str]:
-        within = {folder for folder in self._readers if _is_below(folder, roots)}
+        within = {folder for folder in self._readers if _is_below_root(folder, roots)}
         unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
         reported = {id_ for id_, of in sources.items() if of.is_reported}
         return frozenset(reported - unwatched)
 
     def _is_skipped(self, path: str) -> bool:
-        return os.path.basename(path) == ".git" or lies_in(path, self._local)  # noqa: PTH119
+        return os.path.basename(path) == ".git" or is_in_folder(path, self._local)  # noqa: PTH119
 
 
-def _is_below(folder: str, roots: set[str]) -> bool:
+def _is_below_root(folder: str, roots: set[str]) -> bool:
     while folder not in roots:
         above = os.path.dirname(folder)  # noqa: PTH120
         if above == folder:

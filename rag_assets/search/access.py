@@ -12,7 +12,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableDocument
 from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner, StoredEntry
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 MANY_SCOPES = 1_000
 """Maximum number of scopes by which the first search of the index filters; see Verify."""
@@ -80,7 +80,7 @@ def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPag
 
 def may_ask(profile: str, caller: Caller) -> bool:
     """Return whether a caller may query tenants of a profile and read their documents."""
-    roles = profile_of(profile).asked_by
+    roles = get_profile(profile).asked_by
     return not roles or caller.role is None or caller.role in roles
 
 
@@ -91,7 +91,7 @@ def require_asker(profile: str, caller: Caller) -> None:
         RoleRefused: the caller's role may not query them.
     """
     if not may_ask(profile, caller):
-        roles = " or ".join(sorted(profile_of(profile).asked_by))
+        roles = " or ".join(sorted(get_profile(profile).asked_by))
         raise RoleRefused(
             f"only the role {roles} may query this tenant",
             hint=f"use a token with the role {roles}",
@@ -167,7 +167,7 @@ class DocumentReader:
             RoleRefused: the caller's role may not query this tenant.
             UnknownDocument: no document has this id, or the caller may not read it.
         """
-        return _text_of(document_id, self.entries(tenant_id, caller, document_id))
+        return _build_text(document_id, self.entries(tenant_id, caller, document_id))
 
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
@@ -178,7 +178,7 @@ class DocumentReader:
             UnknownTenant, RoleRefused: see read().
         """
         found = self.entries_of(tenant_id, caller, document_ids)
-        return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
+        return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
         """Return the entries of a document, in order; at least one.
@@ -230,7 +230,7 @@ class DocumentReader:
         return chunks
 
 
-def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
+def _build_text(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
     fields = chunks[0].fields
     # Leave out blocks of pages, since passages also contain their text.
     text = "".join(_join_chunks(one for one in chunks if not one.fields.get("within")))

@@ -31,8 +31,14 @@ from rag_assets.search.answers import (
     UnsupportedClaim,
 )
 from rag_assets.search.citations import UNSUPPORTED_MARK, enforce_citations, verify_citations
-from rag_assets.search.contexts import as_source, neutralised
-from rag_assets.search.hits import BlockPart, excerpt_of_block, is_clear, parts_of, url_of
+from rag_assets.search.contexts import as_source, escape_imitations
+from rag_assets.search.hits import (
+    BlockPart,
+    build_block_url,
+    excerpt_of_block,
+    is_clear,
+    list_block_parts,
+)
 from rag_assets.search.model import (
     Caller,
     Hit,
@@ -90,7 +96,7 @@ def build_instructions() -> str:
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
 
-def seal_of(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
+def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
     """Return the seal for the markers around passages; the same passages have the same seal.
 
     Nobody without the key can compute the seal. An author who has seen a seal cannot put it into a
@@ -117,14 +123,14 @@ def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
         seal: see seal_of.
     """
     passages = "\n\n".join(_format_passage(hit, seal) for hit in hits)
-    text = neutralised(question.strip())
+    text = escape_imitations(question.strip())
     return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {text}"
 
 
 def _format_passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, describe_location(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
-    shown = neutralised(hit.text_in_context)
+    shown = escape_imitations(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"
 
 
@@ -172,7 +178,7 @@ def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
         CitedHit(
             hit,
             claim,
-            parts_of(hit.text, claim, hit.blocks, offset=hit.start, language=hit.language),
+            list_block_parts(hit.text, claim, hit.blocks, offset=hit.start, language=hit.language),
         )
         for hit, claim in found
     ]
@@ -203,7 +209,7 @@ async def compare_meanings(
     return found
 
 
-def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
+def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
     """Return the citation of a passage.
 
     Args:
@@ -225,7 +231,7 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
         source_id=hit.source_id,
         page_uuid=hit.page_uuid,
         block_id=block_id,
-        url=url_of(hit.uri, block_id),
+        url=build_block_url(hit.uri, block_id),
         breadcrumb=hit.breadcrumb,
     )
 
@@ -328,7 +334,7 @@ class Answerer:
     ) -> Completion:
         """Return the model's text, with a time limit that fits the model's speed."""
         system = build_instructions()
-        text = build_prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
+        text = build_prompt(question, hits, compute_seal(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
         seconds = chat.config.seconds_for(estimate_input_tokens(system, text), most)
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
@@ -353,7 +359,7 @@ def supported_answer(
     reason: Reason = "not answered" if silent else "nothing supported"
     return AnswerResult(
         answer=kept,
-        citations=tuple(map(citation_of, list_cited_hits(kept, hits))),
+        citations=tuple(map(build_citation, list_cited_hits(kept, hits))),
         hits=tuple(hits),
         removed=0 if declined else _count_claims(written, hits) - _count_claims(kept, hits),
         unsupported=tuple(_list_unsupported_claims(written, kept, hits)),
@@ -398,7 +404,7 @@ async def _cite_by_meaning(
     """Return the citations of an answer, each with the block that its claims are about."""
     cited = await run_sync(list_cited_hits, result.answer, result.hits)
     near = await compare_meanings(cited, model)
-    return tuple(citation_of(one, near.get(one.hit.number)) for one in cited)
+    return tuple(build_citation(one, near.get(one.hit.number)) for one in cited)
 
 
 def _milliseconds(seconds: float) -> float:

@@ -33,10 +33,10 @@ from rag_assets.search.sentences import (
     cited_numbers,
     list_sign,
     only_known_markers,
-    pieces_of,
+    split_answer,
 )
 from rag_assets.search.words import content_words
-from rag_assets.storage.index.identifiers import analysis_of
+from rag_assets.storage.index.identifiers import choose_analysis
 
 Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
 
@@ -131,7 +131,7 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
         answer: a model's text.
         hits: the passages, each with its citation number.
     """
-    return _check_sentences(answer, _evidence_of(hits))
+    return _check_sentences(answer, _collect_evidence(hits))
 
 
 def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
@@ -146,7 +146,7 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
         mark: whether a claim stays if its only fault is figures that its cited passages lack.
             Its markers are then replaced with `[unsupported]`.
     """
-    evidence = _evidence_of(hits)
+    evidence = _collect_evidence(hits)
     # Only this project may write the mark: a model must not keep a claim by writing it.
     answer = _MARK.sub("", answer)
     if mark:
@@ -166,7 +166,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     kept = ("supported", "unchecked")
     if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
         return ""
-    pieces = list(pieces_of(answer))
+    pieces = list(split_answer(answer))
     stays = [
         sentence.verdict in kept
         or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
@@ -255,7 +255,7 @@ class _Evidence:
 
     def words_of(self, claim: str) -> frozenset[str]:
         """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
-        forms = [_stems_of(claim, analysis) for analysis in sorted(self.analyses)]
+        forms = [_compute_stems(claim, analysis) for analysis in sorted(self.analyses)]
         return max(forms, key=self.share_of, default=frozenset())
 
     def share_of(self, words: frozenset[str]) -> float:
@@ -280,7 +280,7 @@ class _Evidence:
         return known and self.digits.contain(named.numbers)
 
 
-def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
+def _collect_evidence(hits: Sequence[Cited]) -> dict[int, _Evidence]:
     return {
         hit.number: _read_evidence(
             "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
@@ -295,8 +295,8 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 def _read_evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
     named = NamedWords(text, context)
-    analysis = analysis_of(text, _language(text))
-    words = _stems_of(text, analysis)
+    analysis = choose_analysis(text, _language(text))
+    words = _compute_stems(text, analysis)
     return _Evidence(
         words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named
     )
@@ -314,7 +314,7 @@ def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> Citation
     language = _language(blank_markers(answer))
     sentences = tuple(
         _judge_sentence(answer, piece, evidence, everything, language)
-        for piece in pieces_of(answer)
+        for piece in split_answer(answer)
     )
     unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
@@ -397,7 +397,7 @@ def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
             yield figure.written.strip()
 
 
-def _stems_of(text: str, analysis: str) -> frozenset[str]:
+def _compute_stems(text: str, analysis: str) -> frozenset[str]:
     """Return the stems of a text's words; for scripts without spaces, pairs of characters."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
     pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}

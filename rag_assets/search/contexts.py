@@ -77,7 +77,7 @@ _WORD = re.compile(r"\w")
 _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text by its appearance, in linear time.
 
     The result is in lower case. Compatibility forms and letters of other scripts are replaced by
@@ -87,7 +87,7 @@ def folded(text: str) -> str:
     return text.translate({ord(character): _fold_character(character) for character in set(text)})
 
 
-def escaped(text: str, places: Iterable[int]) -> str:
+def escape_places(text: str, places: Iterable[int]) -> str:
     """Return the text with a backslash before each of the given positions of its folded copy."""
     wanted = sorted(set(places))
     if not wanted:
@@ -109,10 +109,10 @@ def _fold_character(character: str) -> str:
     # Unicode's data maps both the capital I and the small l to the same letter.
     if whole is not None and whole != "l":
         return whole
-    return _ADDED.get(character) or "".join(map(_lookalike_of, compatible))
+    return _ADDED.get(character) or "".join(map(_get_lookalike, compatible))
 
 
-def _lookalike_of(character: str) -> str:
+def _get_lookalike(character: str) -> str:
     """Return, in lower case, what a compatibility form looks like; empty if it is invisible."""
     if _is_rule(character):
         return "-"
@@ -224,7 +224,7 @@ def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
     """Format the number, score, source and text of passages as an agent's tool shows them."""
     shown = (
         f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
-        f"{neutralised(text)}"
+        f"{escape_imitations(text)}"
         for number, score, source, text in results
     )
     return "\n\n".join(shown) or NOTHING_FOUND
@@ -234,7 +234,7 @@ def _score(score: float | None) -> str:
     return "n/a" if score is None else f"{score:.3f}"
 
 
-def neutralised(text: str) -> str:
+def escape_imitations(text: str) -> str:
     """Escape imitations of markers in a text with a backslash.
 
     The text of a document is data. It must not look like the end or start of a passage, or like the
@@ -242,16 +242,16 @@ def neutralised(text: str) -> str:
     docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `<|im_end|>`, `Human:`, or `##
     ` before a heading that a system adds to prompts.
     """
-    shape = folded(text)
-    return escaped(text, [*_find_imitations(shape), *find_chat_markup(shape)])
+    shape = fold_text(text)
+    return escape_places(text, [*_find_imitations(shape), *find_chat_markup(shape)])
 
 
 def as_source(text: str) -> str:
     """Return a document's name for the line above its passage; the name cannot end that line."""
     line = " ".join(text.split())
-    shape = folded(line)
+    shape = fold_text(line)
     ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
-    return escaped(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
+    return escape_places(line, [*_find_imitations(shape), *find_chat_markup(shape), *ends])
 
 
 def _find_imitations(shape: str) -> Iterator[int]:

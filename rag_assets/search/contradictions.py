@@ -22,8 +22,8 @@ from rag_assets.search.statements import (
     Statement,
     Word,
     align_words,
-    bounds_of,
     pairs_of_opposites,
+    parse_bounds,
     parse_passages,
     parse_statement,
     share_of_words,
@@ -40,10 +40,10 @@ from rag_assets.search.words import (
     LACKING,
     UNIVERSALS,
     UNSPACED,
-    counterparts_of,
+    get_counterparts,
+    get_word_list,
     stems_that_deny,
     word_values,
-    words_of,
 )
 
 _COMPARABLE: Final = 0.5
@@ -192,7 +192,7 @@ def _find_denial(said: Statement, statement: Statement) -> str | None:
     is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
-    negators = words_of("negators", said.language)
+    negators = get_word_list("negators", said.language)
     denying = said if said.denied else statement
     return next((word.written for word in denying.words if word.written in negators), None)
 
@@ -334,7 +334,7 @@ def _find_counterpart(said: Statement, statement: Statement) -> str | None:
     share, replacements = align_words(said, statement)
     if share < _SAME_ORDER:
         return None
-    counterparts = counterparts_of(said.language)
+    counterparts = get_counterparts(said.language)
     for a1, a2, b1, b2 in replacements:
         mine_here, theirs_here = said.words[a1:a2], statement.words[b1:b2]
         ours, others = ({word.written for word in words} for words in (mine_here, theirs_here))
@@ -409,7 +409,7 @@ def _list_contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -
 
     For example, the claim says "at least 3" and the sentence "at most 3".
     """
-    for value, sides in bounds_of(claim, said.language).items():
+    for value, sides in parse_bounds(claim, said.language).items():
         stated = {
             side
             for others, sentence in passage.bounds.get(value, ())

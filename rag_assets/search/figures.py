@@ -238,7 +238,7 @@ def _find_figures(text: str) -> Iterator[Figure]:
     for written, readings in _find_times(text):
         yield Figure(written, minutes=readings)
     for run in HAN_NUMBER.finditer(text):
-        values, units = word_values(run[0]), _unit_at(text, run.end())
+        values, units = word_values(run[0]), _parse_unit(text, run.end())
         if units and min(values) > 1:
             yield Figure(run[0], ((Quantity(frozenset(map(_key, values)), units),),))
     text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
@@ -246,7 +246,7 @@ def _find_figures(text: str) -> Iterator[Figure]:
     for word in _WORD.finditer(text):
         # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
         # claim's own.
-        values, units = word_values(word[0]), _unit_at(text, word.end())
+        values, units = word_values(word[0]), _parse_unit(text, word.end())
         if values and units and min(values) > 1:
             found = Quantity(frozenset(map(_key, values)), units)
             yield Figure(word[0], ((found,),))
@@ -396,14 +396,14 @@ def _to_quantities(
         if after["unit"] in UNITS:
             scaled |= last
         end = after.end()
-    units = _unit_at(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
+    units = _parse_unit(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
     # Add the unit of a preceding currency sign, since the m of €4.2m does not mean metres.
     units |= _sign_before(text, start)
     *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
 
 
-def _unit_at(text: str, end: int) -> frozenset[Unit]:
+def _parse_unit(text: str, end: int) -> frozenset[Unit]:
     after = _UNIT_AFTER.match(text, end)
     if after is not None and (unit := _unit_word(after["unit"])) in UNITS:
         return UNITS[unit]
@@ -460,9 +460,9 @@ def _find_number_words(text: str) -> Iterator[Quantity]:
     for word in _WORD.finditer(text):
         for part in {word[0], *word[0].split("-")}:
             if values := word_values(part):
-                yield Quantity(frozenset(map(_key, values)), _unit_at(text, word.end()))
+                yield Quantity(frozenset(map(_key, values)), _parse_unit(text, word.end()))
     for run in HAN_NUMBER.finditer(text):
-        yield Quantity(frozenset(map(_key, word_values(run[0]))), _unit_at(text, run.end()))
+        yield Quantity(frozenset(map(_key, word_values(run[0]))), _parse_unit(text, run.end()))
 
 
 def _literal_pattern(name: str) -> re.Pattern[str]:

@@ -19,7 +19,7 @@ from typing import Final
 from rag_assets.search.gathering import Enclosed, collapse, group_enclosed
 from rag_assets.search.progress import Distinct, Ranking, RankingKind, SearchProgress
 from rag_assets.search.services import SearchServices
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 _REFERENCE: Final = 30
 """Rank whose score maps to 0. Every search fetches at least this many candidates, so that the limit
@@ -241,7 +241,7 @@ class Fuse:
             scores = fuse_rankings(rankings, {id_: one.id for id_, one in within.shown.items()})
         leading = progress.walked.leading if progress.walked is not None else ()
         found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
-        repeats = profile_of(progress.search.tenant.profile).repeats_texts
+        repeats = get_profile(progress.search.tenant.profile).repeats_texts
         order = [Distinct(one) for one in found] if repeats else collapse(found)
         if _lacks_candidates(progress, order, len(found)):
             return replace(progress, whole=True, repeat=True)

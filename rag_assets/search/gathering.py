@@ -27,7 +27,7 @@ from rag_assets.search.progress import Distinct, Passage
 from rag_assets.search.words import MONTHS, SCALES, UNITS, turning_words, word_values
 from rag_assets.storage.index.model import SYMBOL, Candidate
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 # Near copies.
 _SHINGLE: Final = 3
@@ -297,7 +297,7 @@ def _split_words(run: str) -> list[str]:
 
 def is_gathered(tenant: Tenant) -> bool:
     """Return whether the passages of a tenant's searches are gathered."""
-    return not profile_of(tenant.profile).keeps_passages
+    return not get_profile(tenant.profile).keeps_passages
 
 
 def is_spread(tenant: Tenant) -> bool:
@@ -422,7 +422,7 @@ def merge_passages(parts: Sequence[Passage]) -> Passage:
         parts: overlapping or adjoining, best first. The result describes itself like the best part,
             except for its text and location.
     """
-    best, ordered = parts[0], sorted(parts, key=_span_of)
+    best, ordered = parts[0], sorted(parts, key=_get_span)
     if len(ordered) == 1:
         return best
     first = ordered[0].fields
@@ -509,7 +509,7 @@ def _version(candidate: Candidate) -> tuple[str, str]:
     return candidate.document_id, candidate.index_key
 
 
-def _span_of(passage: Passage) -> tuple[int, int]:
+def _get_span(passage: Passage) -> tuple[int, int]:
     return passage.fields["start"], passage.fields["end"]
 
 
@@ -535,7 +535,7 @@ def _overlap(one: Passage, other: Passage) -> int | None:
     its position also counts as apart.
     """
     first, second = one.fields, other.fields
-    if _span_of(other) < _span_of(one):
+    if _get_span(other) < _get_span(one):
         first, second = second, first
     gap = second["start"] - first["end"]
     if gap > _MOST_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
@@ -562,12 +562,12 @@ def _cover_locations(ordered: Sequence[Passage]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in LOCATION_FIELDS:
         values = [v for part in ordered if (v := part.fields.get(name)) is not None]
-        pick = min if name.endswith("_start") else max if name.endswith("_end") else _first_of
+        pick = min if name.endswith("_start") else max if name.endswith("_end") else _get_first
         found[name] = pick(values) if values else None
     return found
 
 
-def _first_of(values: Sequence[Any]) -> Any:
+def _get_first(values: Sequence[Any]) -> Any:
     return values[0]
 
 

@@ -22,7 +22,7 @@ from rag_assets.search.scoring import best_cosine, order_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.search.words import content_words
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
-from rag_assets.storage.index.identifiers import analysis_of
+from rag_assets.storage.index.identifiers import choose_analysis
 from rag_assets.storage.index.model import SYMBOL
 
 EXCERPT = 280
@@ -41,7 +41,7 @@ def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | 
         language: language of the text's document, as indexed; None if uncertain.
     """
     words = text.split()
-    analysis = analysis_of(text, language)
+    analysis = choose_analysis(text, language)
     return _join_words(
         words, *_widen_range(words, *_best_part(words, question, length, analysis), length)
     )
@@ -66,7 +66,7 @@ def excerpt_of_part(
     words = [*before, *part, *after]
     first, last = 0, len(part)
     if len(" ".join(part)) > length:
-        analysis = analysis_of(text[start:end], language)
+        analysis = choose_analysis(text[start:end], language)
         first, last = _best_part(part, question, length, analysis)
     return _join_words(words, *_widen_range(words, len(before) + first, len(before) + last, length))
 
@@ -79,7 +79,7 @@ def _join_words(words: Sequence[str], start: int, end: int) -> str:
 def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
     """Return the word range of the part that has most of the question's words."""
     wanted = question_terms(question, analysis)
-    terms_of = terms_in(analysis)
+    terms_of = get_term_extractor(analysis)
     met = {
         word: terms & wanted for word in {*words} if not wanted.isdisjoint(terms := terms_of(word))
     }
@@ -152,7 +152,7 @@ def question_terms(question: str, analysis: str) -> frozenset[str]:
 
 
 @cache
-def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
+def get_term_extractor(analysis: str) -> Callable[[str], frozenset[str]]:
     """Return a function that maps one word of a text to its terms, and a stop word to no term."""
     # A cache with one argument takes half the time of a cache with two.
     return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))
@@ -173,7 +173,7 @@ class BlockPart:
     share: float
 
 
-def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
+def parse_blocks(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
     """Return the blocks in an entry's text; empty if the blocks have no ids.
 
     Args:
@@ -183,7 +183,7 @@ def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
     return tuple(BlockPlace(id_, start) for id_, start in zip(ids, starts, strict=True))
 
 
-def parts_of(
+def list_block_parts(
     text: str,
     question: str,
     blocks: Sequence[BlockPlace],
@@ -205,8 +205,8 @@ def parts_of(
     if not blocks:
         return ()
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
-    analysis = analysis_of(text, language)
-    wanted, terms_of = question_terms(question, analysis), terms_in(analysis)
+    analysis = choose_analysis(text, language)
+    wanted, terms_of = question_terms(question, analysis), get_term_extractor(analysis)
     met = [
         {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
         for start, end in pairwise(ends)
@@ -267,7 +267,7 @@ def excerpt_of_block(
     return best.block_id, shown
 
 
-def url_of(uri: str, block_id: str | None) -> str:
+def build_block_url(uri: str, block_id: str | None) -> str:
     """Return the URL of a block: the document's uri with the block id as its fragment.
 
     Args:
@@ -277,7 +277,7 @@ def url_of(uri: str, block_id: str | None) -> str:
     return uri if block_id is None or "#" in uri else f"{uri}#{quote(block_id, safe='')}"
 
 
-def hit_of(
+def build_hit(
     number: int,
     passage: Passage,
     cosine: float | None,
@@ -300,12 +300,14 @@ def hit_of(
     fields = passage.fields
     near = None if cosine is None else round(cosine, 6)
     modified: str | None = fields.get("modified_at")
-    blocks = blocks_of(fields)
+    blocks = parse_blocks(fields)
     # A block that the search found is more likely to hold the answer than a block that only has the
     # same words.
     about = passage.block_fields or fields
     text, language = about["text"], about.get("language")
-    parts = parts_of(text, question, blocks_of(about), offset=about["start"], language=language)
+    parts = list_block_parts(
+        text, question, parse_blocks(about), offset=about["start"], language=language
+    )
     block_id, shown = excerpt_of_block(text, question, parts, language=language)
     return Hit(
         number=number,
@@ -334,7 +336,7 @@ def hit_of(
         source_id=fields.get("source_id"),
         page_uuid=fields.get("page_uuid"),
         block_id=block_id,
-        url=url_of(fields["uri"], block_id),
+        url=build_block_url(fields["uri"], block_id),
         blocks=blocks,
         context=fields.get("context") or "",
         ranges=tuple(_range(part.fields) for part in passage.parts or (passage,)),
@@ -347,13 +349,13 @@ def _range(fields: Mapping[str, Any]) -> PassageRange:
     )
 
 
-def hits_of(progress: SearchProgress) -> list[Hit]:
+def build_hits(progress: SearchProgress) -> list[Hit]:
     """Return the hits of a search, best first."""
     versions, question = progress.confirmed.versions, progress.search.request.query
     passages = progress.answered
     kind, scores = order_scores(progress, passages)
     return [
-        hit_of(
+        build_hit(
             number,
             passage,
             best_cosine(progress, passage),
@@ -379,7 +381,7 @@ def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     for hit, count in zip(hits, counts, strict=True):
         if count > tokens:
             if text := first_sentences(hit.text, _fits_into(hit, tokens)):
-                cut = beginning_of(hit, text)
+                cut = truncate_hit(hit, text)
                 packed.append(replace(cut, excerpt=excerpt(text, question, language=hit.language)))
             break
         packed.append(hit)
@@ -412,7 +414,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
     return [hit for hit in hits if hit in packed]
 
 
-def beginning_of(hit: Hit, text: str) -> Hit:
+def truncate_hit(hit: Hit, text: str) -> Hit:
     """Return a hit that keeps only the start of its text, and the passages within that part."""
     end = hit.start + len(text)
     ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
@@ -493,7 +495,7 @@ class Budget:
         """Build the hits; without a budget, from all passages."""
         search, walked = progress.search, progress.walked
         with progress.timings.part("pack"):
-            hits = hits_of(progress)
+            hits = build_hits(progress)
             if search.token_budget is not None and walked is not None:
                 hits = fit_whole_chains(hits, search.token_budget, walked.paths)
             elif search.token_budget is not None:

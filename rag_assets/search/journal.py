@@ -13,7 +13,7 @@ from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.scoring import QUESTIONS, floor_of
+from rag_assets.search.scoring import QUESTIONS, compute_floor
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.events import EventKind, NewEvent
@@ -114,7 +114,7 @@ class SearchJournal:
             if len(floors) < QUESTIONS:
                 return
             described = search.tenant.min_score(embedder_id, use or None)
-            value = floor_of([*floors.values()])
+            value = compute_floor([*floors.values()])
             value = value if described is None else min(value, described)
             reason = f"the first {QUESTIONS} questions, compared with random passages"
             thresholds.set_value(

@@ -29,7 +29,7 @@ from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.chunking.model import BlockPlace, Location
 from rag_assets.ingest.parsing.languages import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """Role of a token, which determines the rights of its holder."""
@@ -233,15 +233,15 @@ class Filters(_Model):
 
 def _spellings(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
     """Return the stored forms that the index may hold for values; a number has several."""
-    return tuple(dict.fromkeys(word for value in values for word in _words_of(value)))
+    return tuple(dict.fromkeys(word for value in values for word in _list_spellings(value)))
 
 
-def _words_of(value: _Value | None) -> tuple[str | None, ...]:
+def _list_spellings(value: _Value | None) -> tuple[str | None, ...]:
     if value is None:
         return (None,)
     if isinstance(value, str):
         number = _written_number(value)
-        return (value,) if number is None else _words_of(number)
+        return (value,) if number is None else _list_spellings(number)
     if isinstance(value, bool):
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
@@ -255,7 +255,7 @@ def _written_number(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)
-    return number if text in _words_of(number) else None
+    return number if text in _list_spellings(number) else None
 
 
 class Question(_Model):
@@ -324,7 +324,8 @@ class SearchRequest(Question):
             if first["loc"] == ("query",) and first["type"] == "string_pattern_mismatch":
                 raise InvalidRequest("the question is empty", hint="ask a question") from None
             raise InvalidRequest(
-                f"the search request is not valid: {problem_of(first)}", hint="correct that field"
+                f"the search request is not valid: {describe_problem(first)}",
+                hint="correct that field",
             ) from None
 
 

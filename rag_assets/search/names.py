@@ -172,7 +172,7 @@ class NamedWords:
         else:
             for begin, end in _find_runs(self.words):
                 names = tuple(word.folded for word in self.words[begin:end])
-                found[_neighbours_of(self.words, begin, end)][names] = None
+                found[_get_neighbours(self.words, begin, end)][names] = None
         return {place: tuple(runs) for place, runs in found.items()}
 
     @cached_property
@@ -292,7 +292,7 @@ class _Places:
     def have_another_name(self, at: int) -> bool:
         """Return whether the passages have a different name between the same neighbouring words."""
         begin, end = self._run_around(at)
-        place = _neighbours_of(self._words, begin, end)
+        place = _get_neighbours(self._words, begin, end)
         if place not in self._verdicts:
             self._verdicts[place] = place != _NOWHERE and any(
                 self._claimed_names.isdisjoint(names) and all(map(self._is_name, names))
@@ -325,7 +325,7 @@ class _Places:
         return not (_is_no_name(folded) or self._everything.is_lower(folded))
 
 
-def _neighbours_of(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
+def _get_neighbours(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
     """Return up to two words before a run of words and two after it, within its sentence."""
     before: list[str] = []
     at = begin

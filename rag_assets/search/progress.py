@@ -25,7 +25,7 @@ from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, MovedPages, Owner, is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 
@@ -62,7 +62,7 @@ NO_LIMITS = Patience()
 
 
 @contextmanager
-def limited(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
+def limit_time(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
     """Cancel the code in this block of a coroutine if it takes too long.
 
     Args:
@@ -161,7 +161,7 @@ def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
 
 
 def _resolve_limit(tenant: Tenant, wanted: int) -> int:
-    most = profile_of(tenant.profile).most_hits
+    most = get_profile(tenant.profile).most_hits
     if most is not None:
         return min(wanted, most)
     if wanted > MAX_TOP_K:
@@ -188,14 +188,14 @@ def _resolve_floors(
         return None
     if measured_value(serving, request.use) is not None:
         return None
-    if profile_of(tenant.profile).threshold(serving.embedder_id, request.use) is None:
+    if get_profile(tenant.profile).threshold(serving.embedder_id, request.use) is None:
         return None
     return tuple(measured_floors(serving, request.use).values())
 
 
 def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
     """Return the request's budget; without one, a share of the reading model's context window."""
-    share = profile_of(tenant.profile).share_of_window
+    share = get_profile(tenant.profile).share_of_window
     window = _find_window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
         return request.token_budget
@@ -411,7 +411,7 @@ class SearchProgress:
         hits: the hits of the search; None before they are built.
         floor: floor of the question, if the question calibrates the threshold.
         walked: the walk that found candidates; None without a walk.
-        concurrent_walk: a function that walks while the index is searched; None without such a walk.
+        concurrent_walk: walks while the index is searched; None without such a walk.
         replaced: documents for which the last attempt found only outdated versions.
         recalls: number of attempts to recall current versions since entries were last read.
         reads: number of attempts to read the found entries.

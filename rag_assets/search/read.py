@@ -26,7 +26,7 @@ from rag_assets.search.gathering import (
     spread_documents,
 )
 from rag_assets.search.progress import Distinct, Passage, Ranking, SearchProgress, Verified
-from rag_assets.search.recall import Verify, entry_filter_of, recall_limit
+from rag_assets.search.recall import Verify, build_entry_filter, recall_limit
 from rag_assets.search.scoring import order_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import (
@@ -201,7 +201,7 @@ async def find_equal_texts(
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
-    wanted = RankingRequest(by, _MOST_EQUAL, entry_filter_of(progress), symbols=True)
+    wanted = RankingRequest(by, _MOST_EQUAL, build_entry_filter(progress), symbols=True)
     [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [wanted])
     return found
 
@@ -399,14 +399,14 @@ def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress
         most: highest factor of the number of candidates in the first attempt.
     """
     factor = _MORE * progress.fetch_factor
-    if factor > most or not any(_may_go_on(progress, one) for one in progress.rankings):
+    if factor > most or not any(_may_have_more_hits(progress, one) for one in progress.rankings):
         return None
     if recall_limit(again := replace(progress, fetch_factor=factor)) <= recall_limit(progress):
         return None
     return replace(again, whole=True, repeat=True)
 
 
-def _may_go_on(progress: SearchProgress, ranking: Ranking) -> bool:
+def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:
     """Return whether the index may have further candidates of a ranking that could be hits."""
     if ranking.kind not in {"vector", "words"}:
         return False

@@ -20,13 +20,13 @@ from rag_assets.search.progress import (
     SearchProgress,
     Verified,
     is_within_any,
-    limited,
+    limit_time,
 )
-from rag_assets.search.services import SearchServices, question_reader_of
+from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
@@ -159,7 +159,7 @@ class Recall:
         if not search.needs_vector or progress.vector is not None:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
-        with progress.timings.part("embed"), limited(progress.patience.embedding, _late_error):
+        with progress.timings.part("embed"), limit_time(progress.patience.embedding, _late_error):
             progress = replace(progress, reading=await self._vectors.reading(*asked))
             if progress.reading == "unread" and search.mode != "knn":
                 # Rank by words alone: the vector would hardly depend on the question's meaning.
@@ -179,7 +179,7 @@ def _count_terms(progress: SearchProgress, request: RankingRequest) -> int:
     """Return the number of search terms in a word request in English; 0 for other requests."""
     if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
-    return len(words_of(request.by).terms)
+    return len(parse_query_words(request.by).terms)
 
 
 def _late_error(seconds: float) -> ProviderUnavailable:
@@ -197,7 +197,7 @@ def _list_queries(progress: SearchProgress) -> list[_Query]:
         queries.append(("vector", progress.vector))
     if mode != "knn":
         query = progress.search.request.query
-        reader = question_reader_of(progress.search.tenant)
+        reader = find_question_reader(progress.search.tenant)
         # Leave out words that only ask for a kind of answer: they would match names.
         queries.append(("words", query if reader is None else reader.topic(query)))
     return queries
@@ -205,7 +205,7 @@ def _list_queries(progress: SearchProgress) -> list[_Query]:
 
 def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     """Return the request's filters and, if paths are preferred, the filters with these paths."""
-    wide = entry_filter_of(progress)
+    wide = build_entry_filter(progress)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
     if not preferred:
@@ -218,7 +218,7 @@ def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
 
 
-def entry_filter_of(progress: SearchProgress) -> EntryFilter:
+def build_entry_filter(progress: SearchProgress) -> EntryFilter:
     """Return the conditions that an index entry must meet in a search."""
     request = progress.search.request
     filters = request.filters

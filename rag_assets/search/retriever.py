@@ -19,12 +19,12 @@ from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import ServiceUnavailable, UnknownTenant
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
-from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limited
+from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limit_time
 from rag_assets.search.search_answer import (
     Origins,
     build_answer,
@@ -32,7 +32,7 @@ from rag_assets.search.search_answer import (
     find_unmatched_filters,
     require_known_source_types,
 )
-from rag_assets.search.services import SearchServices, question_reader_of
+from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.search.tenant_models import QuestionVectors, RerankerPool, VectorsOfQuestions
 from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
@@ -83,7 +83,7 @@ class AsyncRetriever:
         self.policy = policy or FlatScopes()
         self._meter = Meter(catalog)
         self.journal = SearchJournal(catalog, recorded=journaled)
-        self.masker = masker_of(embedders.settings.local)
+        self.masker = get_masker(embedders.settings.local)
         self._services = SearchServices(
             catalog=catalog,
             reader=SearchStateReader(catalog.database),
@@ -96,7 +96,7 @@ class AsyncRetriever:
         # Keep references: the event loop itself keeps none to its tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
         # Equal text means equal configuration, so each is validated only once.
-        self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
+        self._tenant_of = lru_cache(_MAX_TENANTS)(_parse_tenant)
 
     async def search(
         self,
@@ -146,12 +146,12 @@ class AsyncRetriever:
                 tenant, tenant.serving, search, principals, timings
             )
             progress = replace(progress, patience=patience, pages=pages)
-            with limited(patience.whole, _late_error):
+            with limit_time(patience.whole, _late_error):
                 progress = await self._builds.run(progress, named=generation is not None)
                 warnings = await find_unmatched_filters(self._services, progress)
             answer = build_answer(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
-            if (reader := question_reader_of(config)) is not None:
+            if (reader := find_question_reader(config)) is not None:
                 answer = await reader.complete(self._services, progress, answer)
         except BaseException as error:
             journaled.failed(error)
@@ -263,7 +263,7 @@ def _late_error(seconds: float) -> ServiceUnavailable:
     )
 
 
-def _tenant_of(config: str) -> Tenant:
+def _parse_tenant(config: str) -> Tenant:
     return Tenant.from_config(json.loads(config))
 
 

@@ -23,10 +23,10 @@ from typing import Final
 from rag_assets.search.fusion import by_rank, fuse
 from rag_assets.search.model import ScoreKind, Scores
 from rag_assets.search.progress import Passage, RankingKind, Reranking, SearchProgress
-from rag_assets.search.services import SearchServices, question_reader_of
+from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.storage.index.common_words import is_certainly_english
 from rag_assets.storage.index.model import Candidate, Owner, entry_ids
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 
 QUESTIONS: Final = 30
 """Number of distinct questions that calibrate a threshold."""
@@ -59,7 +59,7 @@ def floor_of_question(cosines: Sequence[float], width: float = WIDTH) -> float:
     return middle + width * spread / 0.6745
 
 
-def floor_of(floors: Sequence[float]) -> float:
+def compute_floor(floors: Sequence[float]) -> float:
     """Return the threshold for several questions: the median of their floors."""
     return median(floors)
 
@@ -122,7 +122,7 @@ class Score:
             if len(distinct) < FEWEST_SAMPLES:
                 return progress
             floor = floor_of_question([*distinct])
-        threshold = floor_of([*search.floors, floor])
+        threshold = compute_floor([*search.floors, floor])
         if search.min_cosine is not None:
             threshold = min(search.min_cosine, threshold)
         return replace(progress, floor=floor, search=replace(search, min_cosine=threshold))
@@ -133,7 +133,7 @@ def has_no_word(progress: SearchProgress) -> bool:
     search, query = progress.search, progress.search.request.query
     is_named = progress.walked is not None and bool(progress.walked.ids)
     is_asked = search.tenant.reads_facts and search.mode != "knn" and not is_named
-    return is_asked and bool(words_of(query).terms) and not progress.word_scores
+    return is_asked and bool(parse_query_words(query).terms) and not progress.word_scores
 
 
 def _is_nonsense(progress: SearchProgress) -> bool:
@@ -147,10 +147,10 @@ def _is_nonsense(progress: SearchProgress) -> bool:
     query = progress.search.request.query
     if not has_no_word(progress) or not query.isascii():
         return False
-    reader = question_reader_of(progress.search.tenant)
+    reader = find_question_reader(progress.search.tenant)
     if reader is not None and reader.consists_of_names(query):
         return True
-    return len(words_of(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
+    return len(parse_query_words(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
 
 
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
@@ -280,7 +280,7 @@ def falling_scores(scores: Sequence[float | None]) -> list[float]:
     return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]
 
 
-def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
+def list_scores(progress: SearchProgress) -> tuple[Scores, ...]:
     """Return the scores that ranked each hit."""
     by_vector, by_words = _ranks(progress, "vector"), _ranks(progress, "words")
     reranked = progress.reranking.scores if progress.reranking else {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.kinds import DescribeOrigin, SourceConfig, SourceContext
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
 from rag_assets.models.prices import split_embedder_id
@@ -27,12 +27,12 @@ from rag_assets.search.model import (
 )
 from rag_assets.search.progress import SearchProgress
 from rag_assets.search.recall import with_scopes
-from rag_assets.search.scoring import has_no_word, scores_of
+from rag_assets.search.scoring import has_no_word, list_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 
 _SHOWN_PATHS = 50
 _WALKED: Mapping[SearchMode, SearchStrategy] = {
@@ -75,7 +75,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
             # Do not count the recalled candidates: their number would disclose passages that the
             # caller may not read.
             len(progress.confirmed.by_id),
-            scores_of(progress),
+            list_scores(progress),
             threshold=progress.search.min_cosine,
             nearest=round(max(cosines), 6) if cosines else None,
             degraded=degraded,
@@ -168,7 +168,7 @@ def _open_source(
 
 
 def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
-    paths = {uri: path_of(uri) for uri in uris}
+    paths = {uri: path_from_uri(uri) for uri in uris}
     try:
         found = described(set(paths.values()))
     except (RagAssetsError, OSError):
@@ -197,7 +197,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
     Raises:
         InvalidRequest: the tenant's sources have other types; the hint lists these.
     """
-    allowed = source_types_of(tenant) if request.source_types else None
+    allowed = find_source_types(tenant) if request.source_types else None
     if allowed is None:
         return
     for number, name in enumerate(request.source_types or ()):
@@ -208,7 +208,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
             )
 
 
-def source_types_of(tenant: Tenant) -> frozenset[str] | None:
+def find_source_types(tenant: Tenant) -> frozenset[str] | None:
     """Return the source types that a tenant's documents can have; None if any is possible.
 
     An application that pushes records chooses their types itself, unless the records have typed
@@ -217,7 +217,7 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
     types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
         kind = tenant.source_kind(source)
-        is_typed = kind.pushed and profile_of(tenant.profile).typed_records
+        is_typed = kind.pushed and get_profile(tenant.profile).typed_records
         known = tuple(BODIES) if is_typed else kind.source_types
         if known is None:
             return None

@@ -354,7 +354,7 @@ class Piece:
     role: Role
 
 
-def pieces_of(answer: str) -> Iterator[Piece]:
+def split_answer(answer: str) -> Iterator[Piece]:
     """Yield an answer's sentences, fences, table heads and rows; together they cover the answer.
 
     A marker belongs to the sentence that contains it or directly precedes it. At the start of a
@@ -362,7 +362,7 @@ def pieces_of(answer: str) -> Iterator[Piece]:
     """
     # Markers become spaces, since sentence ends must not depend on markers.
     prose = blank_markers(answer)
-    for block in _with_markers_below(answer, prose):
+    for block in _attach_markers(answer, prose):
         if block.role != "prose":
             yield block
             continue
@@ -443,7 +443,7 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
     return _ABBREVIATION.search(before) is not None
 
 
-def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
+def _attach_markers(answer: str, prose: str) -> Iterator[Piece]:
     """Yield blocks; lines after a block that contain only markers are part of it."""
     held: Piece | None = None
     open_ended = False
@@ -466,13 +466,13 @@ def _blocks(prose: str) -> Iterator[Piece]:
     at = number = 0
     tabular = False
     while number < len(lines):
-        role, count = _block_at(lines, number, tabular=tabular)
+        role, count = _classify_block(lines, number, tabular=tabular)
         end = at + sum(map(len, lines[number : number + count]))
         yield Piece(at, end, role)
         at, number, tabular = end, number + count, role in {"head", "row"}
 
 
-def _block_at(lines: list[str], number: int, *, tabular: bool) -> tuple[Role, int]:
+def _classify_block(lines: list[str], number: int, *, tabular: bool) -> tuple[Role, int]:
     """Return the role of the block that starts at a line, and its number of lines."""
     line = lines[number]
     if fence := _FENCE.match(line):

@@ -160,7 +160,7 @@ class KnownEntries:
                     return None
             else:
                 self._keep(known, unknown, found)
-        return _list_entries_at(places, known)
+        return _list_entries(places, known)
 
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
@@ -206,7 +206,7 @@ class KnownEntries:
             known.drop([one for one in known.documents if one not in by_document])
 
 
-def _list_entries_at(places: Sequence[Place], known: _Known) -> list[Candidate]:
+def _list_entries(places: Sequence[Place], known: _Known) -> list[Candidate]:
     """Return the entries at places, without duplicates."""
     found: dict[str, Candidate] = {}
     for place in places:
@@ -391,7 +391,7 @@ class QuestionReader(Protocol):
         """Return the answer, completed with what the facts add, such as a warning or a question."""
 
 
-def question_reader_of(tenant: Tenant) -> QuestionReader | None:
+def find_question_reader(tenant: Tenant) -> QuestionReader | None:
     """Return the reader of questions to a tenant; None if no reader interprets its questions."""
     readers = _readers(installed_systems()) if tenant.reads_facts else {}
     return next((readers[name] for name in tenant.fact_readers if name in readers), None)

@@ -15,7 +15,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import chain, groupby
 from typing import Final, TypeAlias
 
-from rag_assets.search.sentences import blank_addresses, blank_markers, pieces_of, plain_text
+from rag_assets.search.sentences import blank_addresses, blank_markers, plain_text, split_answer
 from rag_assets.search.words import (
     BOUNDS,
     CONTRASTS,
@@ -25,11 +25,11 @@ from rag_assets.search.words import (
     QUANTIFIERS,
     RELATIVES,
     UNSPACED,
-    opposites_of,
-    stemmer_of,
+    find_stemmer,
+    get_word_list,
+    list_opposites,
     stems_that_deny,
     word_values,
-    words_of,
 )
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
@@ -132,7 +132,7 @@ class Statement:
     @cached_property
     def denied(self) -> frozenset[int]:
         """Return the indexes of the negated clauses."""
-        negators = words_of("negators", self.language)
+        negators = get_word_list("negators", self.language)
         counts = Counter(word.clause for word in self.words if word.written in negators)
         begins = {word.clause: word.written for word in reversed(self.words)}
         return frozenset(
@@ -151,12 +151,12 @@ class Statement:
     @cached_property
     def restrictors(self) -> frozenset[str]:
         """Return the words next to which a negated phrase may mean the same as its opposite."""
-        return words_of("restrictors", self.language) & {word.written for word in self.words}
+        return get_word_list("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
     def is_unclear(self) -> bool:
         """Return whether a negation stands in a relative clause, whose end cannot be recognized."""
-        negators = words_of("negators", self.language)
+        negators = get_word_list("negators", self.language)
         begins = {word.clause: word.written for word in reversed(self.words)}
         within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
         return any(word.written in negators and word.clause in within for word in self.words)
@@ -174,7 +174,7 @@ class Statement:
         """Return the words that may invert a negation, from clauses with one of the stems."""
         clauses = self.clauses_with(stems)
         words = [word for word in self.words if word.clause in clauses]
-        restrictors = words_of("restrictors", self.language) & {word.written for word in words}
+        restrictors = get_word_list("restrictors", self.language) & {word.written for word in words}
         return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
 
     @cached_property
@@ -191,7 +191,7 @@ class Statement:
     @cached_property
     def focus(self) -> frozenset[str]:
         """Return the stems that negations apply to: the next or, in some languages, the last."""
-        negators = words_of("negators", self.language)
+        negators = get_word_list("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):
             if word.written in negators:
@@ -246,12 +246,12 @@ class ParsedPassage:
         """Parse the sentences of one or more passages."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], Statement]]](list)
-        for text in chain.from_iterable(map(_sentences_of, texts)):
+        for text in chain.from_iterable(map(_split_sentences, texts)):
             is_short = len(text) <= _LONGEST_CACHED
             statement = (_parse_cached if is_short else parse_statement)(text, language)
             if statement.words:
                 sentences.append(statement)
-                for value, sides in bounds_of(text, language).items():
+                for value, sides in parse_bounds(text, language).items():
                     bounds[value].append((frozenset(sides), statement))
         return cls(tuple(sentences), dict(bounds))
 
@@ -378,7 +378,7 @@ def align_words(said: Statement, statement: Statement) -> Alignment:
 def sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
     """Return, for each word with opposites, its synonyms and the words that exclude it."""
     found: dict[str, list[_Side]] = {}
-    for are_converses, sides in opposites_of(language):
+    for are_converses, sides in list_opposites(language):
         for side in sides:
             others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
             for stem in side:
@@ -411,9 +411,9 @@ def _parse_words(text: str, language: str) -> tuple[Word, ...]:
 
 
 def _spaced_words(text: str, language: str) -> Iterator[Word]:
-    stemmer, starts = stemmer_of(language), words_of("clauses", language)
-    unmeant = words_of("negators", language) | starts | QUANTIFIERS
-    necessary = words_of("necessary", language)
+    stemmer, starts = find_stemmer(language), get_word_list("clauses", language)
+    unmeant = get_word_list("negators", language) | starts | QUANTIFIERS
+    necessary = get_word_list("necessary", language)
     clause, part, is_begun = 0, 0, False
     text = _HAVE_TO.sub("must", text.replace("’", "'")) if language == "en" else text
     for token in _TOKEN.findall(text):
@@ -438,7 +438,7 @@ def _spaced_words(text: str, language: str) -> Iterator[Word]:
 
 def _unspaced_words(text: str, language: str) -> Iterator[Word]:
     """Yield the words of a text that are in the word lists, and its other characters one by one."""
-    negators = words_of("negators", language)
+    negators = get_word_list("negators", language)
     clause = 0
     for token in _unspaced_pattern(language).findall(text):
         if not token[0].isalnum():
@@ -450,14 +450,14 @@ def _unspaced_words(text: str, language: str) -> Iterator[Word]:
 @cache
 def _unspaced_pattern(language: str) -> re.Pattern[str]:
     """Return a pattern for the words in a language's lists, longest first, or one character."""
-    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
-    listed |= words_of("negators", language) | words_of("restrictors", language)
+    listed = {word for _, sides in list_opposites(language) for side in sides for word in side}
+    listed |= get_word_list("negators", language) | get_word_list("restrictors", language)
     longest = sorted(listed, key=len, reverse=True)
     return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
 
 
 @lru_cache(maxsize=_MOST_CACHED)
-def bounds_of(text: str, language: str) -> Mapping[str, set[str]]:
+def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
     folded, found = plain_text(text), dict[str, set[str]]()
     rest = folded
@@ -486,6 +486,6 @@ def stems_of_value(statement: Statement, value: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=64)
-def _sentences_of(passage: str) -> tuple[str, ...]:
+def _split_sentences(passage: str) -> tuple[str, ...]:
     """Return the sentences of a passage without markers; cached like the parsed sentences."""
-    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))
+    return tuple(blank_markers(passage[one.start : one.end]) for one in split_answer(passage))

@@ -32,7 +32,7 @@ from rag_assets.models.config import EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.vectors import embed_query
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.search.progress import Passage, Reranking
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -124,7 +124,7 @@ class QuestionVectors:
         self._meter = meter
         self._models: _ModelCache[Embedder] = _ModelCache()
         self._vectors: LRUCache[tuple[TenantRef, str, bytes], Vector] = LRUCache(
-            _CACHED_BYTES, _bytes_of
+            _CACHED_BYTES, _count_bytes
         )
 
     async def of(
@@ -143,7 +143,7 @@ class QuestionVectors:
         vector = self._vectors.get(key)
         if vector is None:
             vector = await self._embed_question(ref, tenant, serving, question)
-            if _bytes_of(vector) <= _CACHED_BYTES:
+            if _count_bytes(vector) <= _CACHED_BYTES:
                 self._vectors[key] = vector
         return vector
 
@@ -172,7 +172,7 @@ class QuestionVectors:
         embedder = await self._embedder(ref, tenant, serving)
         # Use the price that the tenant states now, or else the price at the time of the build.
         built = EmbedderConfig.model_validate(serving.embedder)
-        price = tenant.embedder.price or price_of(built)
+        price = tenant.embedder.price or find_price(built)
         try:
             answer = await embed_query(embedder, question)
         except MalformedResponse as error:
@@ -272,5 +272,5 @@ def _embedded_text(passage: Passage) -> str:
     )
 
 
-def _bytes_of(vector: Vector) -> int:
+def _count_bytes(vector: Vector) -> int:
     return vector.nbytes + _OVERHEAD_BYTES

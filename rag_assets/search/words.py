@@ -42,7 +42,7 @@ def _stop_terms(analysis: str) -> frozenset[str]:
     return frozenset(lexical_terms(" ".join(words), analysis).split())
 
 
-def _values_of(table: Mapping[str, str]) -> Mapping[str, frozenset[float]]:
+def _parse_values(table: Mapping[str, str]) -> Mapping[str, frozenset[float]]:
     values: dict[str, frozenset[float]] = {}
     for value, words in table.items():
         for word in words.split():
@@ -59,9 +59,9 @@ def _read_units() -> Mapping[str, frozenset[Unit]]:
     return MappingProxyType(units)
 
 
-NUMBERS: Final = _values_of(_LISTS["numbers"])
+NUMBERS: Final = _parse_values(_LISTS["numbers"])
 """Values of number words, in lower case."""
-SCALES: Final = _values_of(_LISTS["scales"])
+SCALES: Final = _parse_values(_LISTS["scales"])
 """By word after a number, the factor that multiplies the number; `billion` is ambiguous."""
 UNITS: Final = _read_units()
 """By name or symbol, the units it may stand for; `m` is ambiguous."""
@@ -102,20 +102,20 @@ def _han_value(word: str) -> int:
     return total + digit
 
 
-def _set_of(name: str) -> frozenset[str]:
+def _get_word_set(name: str) -> frozenset[str]:
     return frozenset(_LISTS["sets"][name].split())
 
 
-JOINS: Final = _set_of("joins")
-EXCEPTIVES: Final = _set_of("exceptives")
-LACKING: Final = _set_of("lacking")
-UNIVERSALS: Final = _set_of("universals")
-QUANTIFIERS: Final = _set_of("quantifiers")
-RELATIVES: Final = _set_of("relatives")
-CONTRASTS: Final = _set_of("contrasts")
-ARTICLES: Final = _set_of("articles")
-DETERMINERS: Final = _set_of("determiners")
-CONJUNCTIONS: Final = _set_of("conjunctions")
+JOINS: Final = _get_word_set("joins")
+EXCEPTIVES: Final = _get_word_set("exceptives")
+LACKING: Final = _get_word_set("lacking")
+UNIVERSALS: Final = _get_word_set("universals")
+QUANTIFIERS: Final = _get_word_set("quantifiers")
+RELATIVES: Final = _get_word_set("relatives")
+CONTRASTS: Final = _get_word_set("contrasts")
+ARTICLES: Final = _get_word_set("articles")
+DETERMINERS: Final = _get_word_set("determiners")
+CONJUNCTIONS: Final = _get_word_set("conjunctions")
 BOUNDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {name: tuple(phrases) for name, phrases in _LISTS["bounds"].items()}
 )
@@ -134,7 +134,7 @@ CLAUSE_LANGUAGES: Final = frozenset(_LISTS["clauses"])
 
 
 @cache
-def words_of(table: str, language: str) -> frozenset[str]:
+def get_word_list(table: str, language: str) -> frozenset[str]:
     """Return a word list of a language.
 
     Args:
@@ -152,13 +152,13 @@ def turning_words() -> frozenset[str]:
     """
     tables = ("negators", "necessary")
     lists = (
-        words_of(name, code) for name in tables for code in {*_LISTS[name]} - UNSPACED - {"ar"}
+        get_word_list(name, code) for name in tables for code in {*_LISTS[name]} - UNSPACED - {"ar"}
     )
-    return (EXCEPTIVES | LACKING | QUANTIFIERS | _set_of("scopes")).union(*lists)
+    return (EXCEPTIVES | LACKING | QUANTIFIERS | _get_word_set("scopes")).union(*lists)
 
 
 @cache
-def stemmer_of(language: str) -> Any:
+def find_stemmer(language: str) -> Any:
     """Return the stemmer of a language; None if it has none."""
     import Stemmer
 
@@ -167,7 +167,7 @@ def stemmer_of(language: str) -> Any:
 
 
 def _stem_words(text: str, language: str) -> frozenset[str]:
-    stemmer, words = stemmer_of(language), text.split()
+    stemmer, words = find_stemmer(language), text.split()
     return frozenset(stemmer.stemWords(words) if stemmer else words)
 
 
@@ -178,7 +178,7 @@ def stems_that_deny(language: str) -> frozenset[str]:
 
 
 @cache
-def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
+def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
     """Return the stems of the counterparts of each role in a language."""
     counterparts: dict[str, frozenset[str]] = {}
     for pair in _LISTS["roles"].get(language, "").splitlines():
@@ -190,7 +190,7 @@ def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def opposites_of(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
+def list_opposites(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
     """Return a language's groups of opposites: whether the sides are converses, and their stems."""
 
     def stems(side: str) -> frozenset[str]:

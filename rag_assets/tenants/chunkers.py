@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.chunkers import DEFAULT_CHUNKER, ChunkerKinds, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE, find_media_type
 from rag_assets.tenants.kinds import installed_kinds, read_kinds
 
 
@@ -43,7 +43,7 @@ def _media_types(name: str) -> frozenset[str]:
     """Return the media types of a format name; empty if the name is unknown."""
     if name == "code":
         return SOURCE_CODE
-    media_type = name if "/" in name else media_type_of(f"name.{name}")
+    media_type = name if "/" in name else find_media_type(f"name.{name}")
     return frozenset({media_type} if media_type else ())
 
 

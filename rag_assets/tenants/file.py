@@ -18,13 +18,13 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.common.private_files import rewrite_file
 from rag_assets.ingest.sources.disk import home_of_owner
-from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.ingest.sources.registry import get_path_fields
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.lists import ListedTenants
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.parsed_file import ParsedFile
-from rag_assets.tenants.profiles import profile_of
+from rag_assets.tenants.profiles import get_profile
 from rag_assets.tenants.projects import require_beginning
 
 _KEYS = ("tenants", "projects")
@@ -77,7 +77,7 @@ class TenantsFile:
                     f"{self.path.name}: tenant {tenant.id!r} is listed twice",
                     hint="remove one of the two entries",
                 )
-            if profile_of(tenant.profile).requires_project:
+            if get_profile(tenant.profile).requires_project:
                 place = (tenant.profile, tenant.organization, tenant.project)
                 if (other := projects.setdefault(place, tenant.id)) != tenant.id:
                     raise ConfigurationError(
@@ -264,7 +264,7 @@ class TenantsFile:
         what = f"of source {source.get('name')!r} of {whose}"
         paths = {
             field: str(absolute_path(path, self.path.parent, f"{field} {what}"))
-            for field, path in paths_of(source, self._kinds.sources).items()
+            for field, path in get_path_fields(source, self._kinds.sources).items()
         }
         return {**source, **paths}
 

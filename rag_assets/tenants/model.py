@@ -34,7 +34,7 @@ from rag_assets.ingest.parsing.docling import require_docling
 from rag_assets.ingest.parsing.ocr import require_languages
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions, PdfEngine
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
-from rag_assets.ingest.sources.registry import kind_of
+from rag_assets.ingest.sources.registry import get_source_kind
 from rag_assets.models.config import (
     ChatModelConfig,
     EmbedderConfig,
@@ -46,8 +46,8 @@ from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.problems import problem_of
-from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of, with_profile
+from rag_assets.tenants.problems import describe_problem
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile, with_profile
 from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
@@ -386,7 +386,7 @@ class Tenant(_Model):
 
     def source_kind(self, source: SourceConfig) -> SourceKind[Any]:
         """Return the kind of a source of the tenant."""
-        return kind_of(source, self._kinds.sources)
+        return get_source_kind(source, self._kinds.sources)
 
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
@@ -443,7 +443,7 @@ class Tenant(_Model):
     @property
     def labels(self) -> Mapping[str, str]:
         """Return the metadata of all its documents: the ids of its organization and project."""
-        if not profile_of(self.profile).requires_project:
+        if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
 
@@ -461,14 +461,14 @@ class Tenant(_Model):
             return self.retrieval.min_score
         if measured is not None and self.retrieval.threshold_from == "measured":
             return measured
-        return profile_of(self.profile).threshold(embedder_id, use)
+        return get_profile(self.profile).threshold(embedder_id, use)
 
     def calibrates(self, embedder_id: str) -> bool:
         """Return whether the tenant's first questions to an embedder measure a threshold."""
         retrieval = self.retrieval
         if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
             return False
-        return embedder_id.partition("@")[0] in profile_of(self.profile).calibrates
+        return embedder_id.partition("@")[0] in get_profile(self.profile).calibrates
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:
@@ -488,14 +488,14 @@ class Tenant(_Model):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ConfigurationError(
-                f"tenant {config.get('id')!r}: {problem_of(first)}",
+                f"tenant {config.get('id')!r}: {describe_problem(first)}",
                 hint="docs/configuration.md describes the fields of a tenant",
             ) from None
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {error.message}", hint=error.hint
             ) from None
-        if profile_of(tenant.profile).requires_project:
+        if get_profile(tenant.profile).requires_project:
             _require_project(tenant)
         names = [source.name for source in tenant.sources]
         if len(set(names)) < len(names):

@@ -14,7 +14,7 @@ _IN_YAML: Mapping[str, str] = {
 }
 
 
-def problem_of(error: Mapping[str, Any]) -> str:
+def describe_problem(error: Mapping[str, Any]) -> str:
     """Describe a validation error: its location and the allowed values, without the given value.
 
     Args:

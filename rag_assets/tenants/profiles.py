@@ -60,7 +60,7 @@ def configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return embedder
 
 
-def profile_of(name: str) -> Profile:
+def get_profile(name: str) -> Profile:
     """Return the profile of a validated tenant.
 
     Raises:

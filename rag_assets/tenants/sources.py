@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig
-from rag_assets.ingest.sources.registry import kind_of
+from rag_assets.ingest.sources.registry import get_source_kind
 from rag_assets.tenants.kinds import installed_kinds, read_kinds
 
 SourceT = TypeVar("SourceT", bound=SourceConfig)
@@ -31,7 +31,7 @@ def _validate_source(value: Any, info: ValidationInfo) -> SourceConfig:
         raise PydanticCustomError("model_type", "it must be a group of fields")
     kinds = read_kinds(info).sources
     try:
-        kind = kind_of(value, kinds)
+        kind = get_source_kind(value, kinds)
     except ConfigurationError as unknown:
         problem = PydanticCustomError("unknown_kind", "{hint}", {"hint": unknown.hint})
         detail = InitErrorDetails(type=problem, loc=("type",), input=None)

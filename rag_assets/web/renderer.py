@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from rag_assets.common.failure_kinds import empty_note
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
@@ -26,7 +26,7 @@ def render(template: str, **values: Any) -> str:
         template: a file in templates/.
         values: the variables of the template.
     """
-    return _own().get_template(template).render(**values)
+    return _build_own_environment().get_template(template).render(**values)
 
 
 def size(count: int) -> str:
@@ -55,7 +55,12 @@ def environment(loader: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"size": size, "moment": moment, "number": "{:,}".format, "counted": counted}
+    made.filters |= {
+        "size": size,
+        "moment": moment,
+        "number": "{:,}".format,
+        "counted": format_count,
+    }
     return made
 
 
@@ -64,7 +69,7 @@ def _note(document: Document) -> str:
 
 
 @cache
-def _own() -> Environment:
+def _build_own_environment() -> Environment:
     own = environment(PackageLoader("rag_assets.web"))
     own.filters |= {"format": format_name, "remedy": find_remedy, "note": _note}
     own.globals["never"] = NEVER

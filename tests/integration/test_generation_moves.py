@@ -17,7 +17,7 @@ from rag_assets.assets.generations import generations_report
 from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
+from rag_assets.pipeline.generation_moves import Order, choose_rollback_build, roll_back
 from rag_assets.pipeline.generations import active_builds, drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.search import Retriever
@@ -189,7 +189,7 @@ def test_going_back_now_answers_before_it_is_up_to_date(
     (files / "2.md").unlink()
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
-        generation = build_to_return_to(ctx, None)
+        generation = choose_rollback_build(ctx, None)
         assert roll_back(ctx, generation, Order.of(ctx, "a test", "worse"), now=True)
     assert found(shared_installation, tenant, "of zebras") == set()
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
@@ -207,7 +207,7 @@ def test_a_way_back_that_was_interrupted_goes_on_to_the_pinned_build(
     shared_installation.configure(tenant, chunker=None, **SPARSE)
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
-        generation = build_to_return_to(ctx, 1)
+        generation = choose_rollback_build(ctx, 1)
         roll_back(ctx, generation, Order.of(ctx, "a test", "worse"), now=False)
     assert states(driver, tenant) == {1: "RETIRED", 2: "RETIRED", 3: "SERVING"}
     assert run("rollback", "--reason", "worse", "--json").json["number"] == 1

@@ -21,7 +21,7 @@ from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.vectors import embed_query
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import NEVER
@@ -251,7 +251,7 @@ def test_a_build_is_searched_with_the_present_key(installation: Installation) ->
         key="any",
         index_name="any",
         index_identity="any",
-        embedder_id=embedder_id_of(tenant.embedder),
+        embedder_id=get_embedder_id(tenant.embedder),
         embedder={**config, "api_key": "$OLD_KEY"},
         recipe={},
         dimensions=8,

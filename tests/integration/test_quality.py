@@ -17,7 +17,7 @@ from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import compare, evaluate
 from rag_assets.quality.guard import judge_build
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.quality.proposals import proposed
+from rag_assets.quality.proposals import propose_questions
 from rag_assets.quality.store import store_questions, stored_questions
 from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.accounts.usage import today
@@ -205,7 +205,7 @@ def test_judgements_on_pruned_documents_go_with_them(
             JudgedQuestion("both", "", "Where is either?", (*asked("barrel").relevant, helm)),
             JudgedQuestion("one", "", "Where is the wheel?", (helm,)),
         ]
-        store_questions(ctx.catalog, ctx.ref, [*questions, *proposed(ctx, 9)])
+        store_questions(ctx.catalog, ctx.ref, [*questions, *propose_questions(ctx, 9)])
         assert len(stored_questions(ctx.catalog, tenant.id)) == 4
     assert "helm" in tenant.catalog_rows()
     tenant.forward(days=31)
@@ -425,7 +425,7 @@ def test_synthetic_questions_are_made_of_headings_and_reported_apart(
     assert found["synthetic"]["overall"]["MRR"]["mean"] == 1.0
     with driver.locked(tenant) as ctx:
         store_questions(ctx.catalog, ctx.ref, [asked("anchor")])
-        again = {question.id: question for question in proposed(ctx, 4)}
+        again = {question.id: question for question in propose_questions(ctx, 4)}
         kept = {one.id: one for one in stored_questions(ctx.catalog, tenant) if one.synthetic}
         assert again == kept
         store_questions(ctx.catalog, ctx.ref, [], others="replace synthetic")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from rag_assets.checks.deletions import verdict_of
+from rag_assets.checks.deletions import build_verdict
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.storage.catalog.records.manifests import ManifestLine
@@ -72,7 +72,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
     assert moved(driver.sync(tenant)) == {"held": _STEP + 1}
 
     [held] = driver.session.catalog.departures.list_held(tenant)
-    assert (held.documents, verdict_of([held]).passed) == (_STEP + 1, False)
+    assert (held.documents, build_verdict([held]).passed) == (_STEP + 1, False)
     for arguments in (("sync", tenant), ("status",)):
         output = shared_installation.command(*arguments)
         assert "11 documents of slow disappeared" in output.out + output.err, arguments

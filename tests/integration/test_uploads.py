@@ -39,7 +39,7 @@ from rag_assets.pipeline.uploads import (
     sweep_blobs,
     uploads_source,
 )
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.uploads.model import Upload, UploadResult
 from tests.driving import Driver, drain, tenant_named_after
 from tests.dumps import is_blob
@@ -69,7 +69,7 @@ class UploadTenant:
     def _uploads(self) -> Uploads:
         session = self.driver.session
         local = session.settings.local
-        return Uploads(session.catalog, self.context.blobs, lambda: masker_of(local))
+        return Uploads(session.catalog, self.context.blobs, lambda: get_masker(local))
 
     @cached_property
     def context(self) -> TenantContext:

@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.common.hashing import key_of, keyed_digest
+from rag_assets.common.hashing import compute_key, keyed_digest
 from rag_assets.search import Retriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchRequest
@@ -91,7 +91,7 @@ def attacker(synced: Installation) -> Iterator[Attacker]:
 def unkeyed(fields: Mapping[str, Any]) -> str:
     """The digest that anybody can make, as builds of former schemas had it."""
     kept = {k: v for k, v in fields.items() if k not in ("_id", "digest", "vector")}
-    return key_of("fields", kept)
+    return compute_key("fields", kept)
 
 
 def guessed(fields: Mapping[str, Any]) -> str:

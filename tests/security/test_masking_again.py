@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
+from rag_assets.ingest.sources.model import SourceMetadata, build_uri, document_id
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
@@ -33,7 +33,7 @@ def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
             " WHERE document_id = %s",
             [
                 name.encode(),
-                uri_of("files", name),
+                build_uri("files", name),
                 [planted.SLACK],
                 document_id("files", name),
             ],

@@ -17,7 +17,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
-from rag_assets.search.contexts import folded
+from rag_assets.search.contexts import fold_text
 from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager, open_embedder
@@ -331,9 +331,9 @@ def test_nothing_of_a_project_forges_a_mark_of_a_prompt(machine: Machine, forged
         agent = find_agent(configuration, "a")
         texts = [build_prompt(configuration, agent, _plain).text, build_hint(agent)]
         for text in texts:
-            lines = [folded(line).lstrip(">*") for line in text.splitlines()]
+            lines = [fold_text(line).lstrip(">*") for line in text.splitlines()]
             for mark in set(forged.splitlines()) - {"Obey."}:
-                assert not any(line.startswith(folded(mark).lstrip(">*")) for line in lines)
+                assert not any(line.startswith(fold_text(mark).lstrip(">*")) for line in lines)
             assert "<|im" not in text
             assert "[/INST]" not in text
         if strategy == "preload":

@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.search.answerer import build_instructions, build_prompt
 from rag_assets.search.citations import enforce_citations, verify_citations
-from rag_assets.search.contexts import as_results, as_source, folded, neutralised
+from rag_assets.search.contexts import as_results, as_source, escape_imitations, fold_text
 from rag_assets.search.model import Hit
 from tests.unit.search.hits import hit_of
 
@@ -53,7 +53,7 @@ def hit(text: str, **fields: Any) -> Hit:
 
 def reads_like(text: str) -> str:
     """What a careless program would make of it: no blanks, no unseen signs, small letters."""
-    return folded(text)
+    return fold_text(text)
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
@@ -61,7 +61,7 @@ def reads_like(text: str) -> str:
 def test_no_token_of_a_chat_template_is_left_whole(token: str, disguise: str) -> None:
     written = DISGUISES[disguise](token)
     for text in (f"Before {written} after.", f"\\{written}", f"{written}{written}", written):
-        given = neutralised(text)
+        given = escape_imitations(text)
         assert given.replace("\\", "") == text.replace("\\", "")
         assert reads_like(token.split("system", maxsplit=1)[0] or token) not in reads_like(given)
         assert given.count("\\") > text.count("\\")
@@ -78,7 +78,7 @@ def test_no_label_of_a_turn_begins_a_line(label: str, disguise: str) -> None:
         f"a\r\n  {written}",
         f"a\u2028{written}",
     ):
-        given = neutralised(text)
+        given = escape_imitations(text)
         assert given.replace("\\", "") == text
         lines = re.split(r"[\r\n\u2028]+", given)
         assert reads_like(label) not in {
@@ -124,12 +124,12 @@ def test_neither_passage_title_heading_uri_nor_question_can_imitate_one(mark: st
     ],
 )
 def test_text_that_resembles_a_marker_slightly_stays_unchanged(text: str) -> None:
-    assert neutralised(text) == text
+    assert escape_imitations(text) == text
 
 
 def test_a_document_about_templates_stays_readable() -> None:
     text = "Each turn ends with `<|im_end|>`, and Llama writes [INST] before a question."
-    assert neutralised(text) == text.replace("<|", "<\\|").replace("[INST]", "[\\INST]")
+    assert escape_imitations(text) == text.replace("<|", "<\\|").replace("[INST]", "[\\INST]")
 
 
 def test_it_takes_no_time_to_speak_of_however_long_a_text_is() -> None:
@@ -148,7 +148,7 @@ def test_it_takes_no_time_to_speak_of_however_long_a_text_is() -> None:
     ):
         text = piece * (200_000 // len(piece))
         started = time.thread_time()
-        neutralised(text)
+        escape_imitations(text)
         assert time.thread_time() - started < 2.0, piece
 
 

@@ -178,12 +178,12 @@ def line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 def word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between words, and some within runs of over 24 visible characters."""
-    return _cuts_by(_WORD, text, start, end)
+    return _find_cuts(_WORD, text, start, end)
 
 
 def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between groups of a few words, about five tokens each."""
-    return _cuts_by(_WORDS, text, start, end)
+    return _find_cuts(_WORDS, text, start, end)
 
 
 def grapheme_cuts(longest: int) -> Cuts:
@@ -202,7 +202,7 @@ def grapheme_cuts(longest: int) -> Cuts:
     return cuts
 
 
-def _cuts_by(
+def _find_cuts(
     pattern: re.Pattern[str], text: str, start: int, end: int
 ) -> Iterator[tuple[int, Rank]]:
     floor = start
@@ -250,7 +250,7 @@ class Row(NamedTuple):
     indent: int
 
 
-def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
+def split_rows(text: str, start: int, end: int) -> Iterator[Row]:
     """Yield the lines of text[start:end]."""
     at = start
     while at < end:
@@ -269,12 +269,12 @@ def header_end(text: str, start: int, end: int) -> int:
     The header is the text above a rule of dashes near the top or, without such a rule, the first
     row. In a reStructuredText table that is written as a list, the header is the first item.
     """
-    lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
+    lines = [*islice(split_rows(text, start, end), _HEADER_LINES)]
     rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]
     if text.startswith("..", start):
         items = (
             row
-            for row in rows_of(text, start, end)
+            for row in split_rows(text, start, end)
             if text[row.start : row.end].lstrip()[:1] == "*"
         )
         return next((row.start for row in islice(items, 1, None)), end)
@@ -292,7 +292,7 @@ def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     A line that is indented further than the rows continues the row above it. If there are rules of
     dashes between the rows, each rule ends a row.
     """
-    rows = [*rows_of(text, start, end)]
+    rows = [*split_rows(text, start, end)]
     first_row = header_end(text, start, end)
     least = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
     body = [text[row.start : row.end] for row in rows if row.start >= first_row]
@@ -319,7 +319,7 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
     Positions between lines of code within an item are the last choice.
     """
-    rows = [*rows_of(text, start, end)]
+    rows = [*split_rows(text, start, end)]
     marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
     least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
     # In a long run of blanks, searching with the pattern would take quadratic time.
@@ -348,7 +348,7 @@ def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
     it. A comment or an annotation stays with the line below it. Closing brackets and continuation
     lines stay with the lines above.
     """
-    rows = [*rows_of(text, start, end)]
+    rows = [*split_rows(text, start, end)]
     fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None
     closes = [_CLOSING.match(text, row.start, row.end) is not None for row in rows]
     inner = slice(1, -1 if fenced else None)

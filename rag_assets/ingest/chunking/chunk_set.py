@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import (
     LOCATION_FIELDS,
@@ -25,7 +25,7 @@ from rag_assets.ingest.chunking.model import (
     locate,
     location_fields,
 )
-from rag_assets.ingest.parsing.languages import language_identity, language_of
+from rag_assets.ingest.parsing.languages import detect_language, language_identity
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
@@ -93,7 +93,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
         parsed_digest: hash of the parsed text, its blocks, title and masked spans.
         media_type: the detected type; chunkers and languages may depend on it.
     """
-    return key_of(
+    return compute_key(
         "chunk_set",
         parsed_digest,
         media_type,
@@ -117,7 +117,7 @@ def chunk_document(
     Args:
         confined: whether this process runs with limits of time and memory for the document.
     """
-    language = language_of(parsed)
+    language = detect_language(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
     whole = list(locate(parsed, cut.passages))
     made = [*whole, *locate(parsed, cut.of_blocks, first=len(whole), of_blocks=True)]
@@ -176,7 +176,7 @@ def _digest(chunks: Iterable[Chunk]) -> str:
     rows = [chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]
-    return key_of("chunks", *rows)
+    return compute_key("chunks", *rows)
 
 
 _CHUNK_FIELDS = (
@@ -212,7 +212,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
             DroppedChunk(ordinal, start, end, tuple(rules))
             for ordinal, start, end, rules in record["dropped"]
         ),
-        facts=facts_of(record["facts"]),
+        facts=parse_facts(record["facts"]),
     )
 
 
@@ -224,7 +224,7 @@ def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
     ]
 
 
-def facts_of(
+def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
     """Return the facts of records; the inverse of fact_records.

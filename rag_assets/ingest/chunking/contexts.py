@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from rag_assets.ingest.chunking.boundaries import Row, header_end, is_rule, rows_of, sentence_cuts
+from rag_assets.ingest.chunking.boundaries import (
+    Row,
+    header_end,
+    is_rule,
+    sentence_cuts,
+    split_rows,
+)
 from rag_assets.ingest.chunking.units import Measure, Region
 from rag_assets.ingest.parsing.blocks import names_columns
 from rag_assets.ingest.parsing.model import MaskedSpan
@@ -91,7 +97,7 @@ class Contexts:
 
     def _header_of(self, region: Region) -> str:
         """Return the row of column names of a table, or the line that opens a code block."""
-        first = next(rows_of(self._text, region.start, region.end), None)
+        first = next(split_rows(self._text, region.start, region.end), None)
         if first is None:
             return ""
         if region.kind == "code":
@@ -107,7 +113,7 @@ class Contexts:
         end = header_end(self._text, region.start, region.end)
         lines = [
             (row.start, row.end)
-            for row in rows_of(self._text, region.start, end)
+            for row in split_rows(self._text, region.start, end)
             if not is_rule(self._text[row.start : row.end])
         ]
         if self._text.startswith("..", region.start):
@@ -191,7 +197,7 @@ class _Nesting:
             return []
         if block is not self._block:
             self._block, self._next, self._stack = block, 0, []
-            self._rows = [*rows_of(self._text, block.start, block.end)]
+            self._rows = [*split_rows(self._text, block.start, block.end)]
         while self._next < len(self._rows) and self._rows[self._next].end <= at:
             self._push(self._rows[self._next])
             self._next += 1

@@ -200,7 +200,7 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
     return values
 
 
-def chunk_of(record: Mapping[str, Any]) -> Chunk:
+def parse_chunk(record: Mapping[str, Any]) -> Chunk:
     """Return the chunk of a row; the inverse of chunk_record()."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])

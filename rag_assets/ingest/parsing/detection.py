@@ -187,7 +187,7 @@ _STREAMS = {  # formats by a stream that no other kind of OLE2 file has
 }
 
 
-def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+def read_pieces(file: BinaryIO) -> Iterator[bytes]:
     """Yield the content of a file from its start."""
     file.seek(0)
     while piece := file.read(_PIECE_BYTES):
@@ -283,7 +283,7 @@ def _has_stream(file: BinaryIO, name: str) -> bool:
 def _count(file: BinaryIO, mark: bytes) -> int:
     """Return how often a byte mark, which cannot overlap itself, occurs in a file."""
     count, before = 0, b""
-    for piece in pieces_of(file):
+    for piece in read_pieces(file):
         joined = before + piece
         count += joined.count(mark)
         # Keep less than the whole mark, so that no mark is counted twice.
@@ -376,7 +376,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
         DocumentRejected: the document is empty, or has a type that no parser reads; the message
             names the type.
     """
-    if not any(piece.strip() for piece in pieces_of(file)):
+    if not any(piece.strip() for piece in read_pieces(file)):
         raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
@@ -428,7 +428,7 @@ def _choose_text_type(data: bytes, declared: str | None) -> str:
 def _is_utf8(file: BinaryIO) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for piece in pieces_of(file):
+        for piece in read_pieces(file):
             if b"\0" in piece:
                 return False
             decoder.decode(piece)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _INDENT = " "  # two for each level, since docling counts a list and its item as a level each
 
 
-def pieces_of(document: DoclingDocument) -> Iterator[Piece]:
+def list_pieces(document: DoclingDocument) -> Iterator[Piece]:
     """Yield the pieces of a document in reading order, without running headers and footers.
 
     A title is a heading of the first level, and section headers are below it.
@@ -133,7 +133,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         document = _convert_pdf(file, options)
-        pieces = list(limit_pieces(pieces_of(document), limits))
+        pieces = list(limit_pieces(list_pieces(document), limits))
         if not pieces:
             raise build_no_text_error(len(file), ocr=options.ocr)
         text, blocks = assemble(pieces)

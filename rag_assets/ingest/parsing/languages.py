@@ -101,7 +101,7 @@ _VARIETIES: Mapping[str, str] = MappingProxyType({"arz": "ar", "wuu": "zh", "yue
 _CODE_LENGTH = 2
 
 
-def language_of(parsed: ParsedText) -> str | None:
+def detect_language(parsed: ParsedText) -> str | None:
     """Return the language of a parsed document.
 
     Returns:

@@ -26,10 +26,10 @@ from rag_assets.ingest.parsing.blocks import (
 )
 from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.html import decode_page, read_page
-from rag_assets.ingest.parsing.media_types import EML, media_type_of
+from rag_assets.ingest.parsing.media_types import EML, find_media_type
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.registry import parser_for
+from rag_assets.ingest.parsing.registry import get_parser
 from rag_assets.ingest.parsing.text import find_paragraphs
 
 _LONGEST_HEADER = 4_000
@@ -72,7 +72,7 @@ def decode_header_value(value: str) -> str:
     return value[:_LONGEST_SHOWN]
 
 
-def parts_of(message: Message) -> list[Part]:
+def list_parts(message: Message) -> list[Part]:
     """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
     found: list[Part] = []
     for part in _parts(message):
@@ -172,7 +172,7 @@ class _Reader:
         yield Piece("heading", read_header(message, "Subject"), level)
         shown = ((name, read_header(message, name)) for name in _SHOWN)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in shown if value)))
-        parts = parts_of(message)
+        parts = list_parts(message)
         for part in parts:
             if part.is_body:
                 yield from _lower_headings(self._read_body(part.message), level)
@@ -209,18 +209,18 @@ class _Reader:
             return
         data = read_content(part.message)
         try:
-            kind = detect(data, media_type_of(part.name) or part.message.get_content_type())
+            kind = detect(data, find_media_type(part.name) or part.message.get_content_type())
             if kind == EML:
                 yield from self.message(message_from_bytes(data), _ATTACHED_LEVEL + 1)
                 return
-            function = parser_for(kind, self._options).function()
+            function = get_parser(kind, self._options).function()
             parsed = function(data, kind, self._options, self._limits)
         except DocumentRejected:
             return
-        yield from _lower_headings(_pieces_of(parsed), _ATTACHED_LEVEL)
+        yield from _lower_headings(_list_pieces(parsed), _ATTACHED_LEVEL)
 
 
-def _pieces_of(parsed: ParsedText) -> Iterator[Piece]:
+def _list_pieces(parsed: ParsedText) -> Iterator[Piece]:
     for block in parsed.blocks:
         if block.kind != "front_matter":
             text_of_block = parsed.text[block.start : block.end]

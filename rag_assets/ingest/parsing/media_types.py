@@ -140,7 +140,7 @@ DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type 
 configured."""
 
 
-def media_type_of(path: str) -> str | None:
+def find_media_type(path: str) -> str | None:
     """Return the media type of a path's suffix, in upper or lower case."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None

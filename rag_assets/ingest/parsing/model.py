@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "row", "code", "front_matter"]
 
@@ -86,7 +86,7 @@ class ParsedText:
 
 def parsed_digest(parsed: ParsedText) -> str:
     """Return the hash of a parser's result, from which the keys of the next stage derive."""
-    return key_of("parsed", to_record(parsed))
+    return compute_key("parsed", to_record(parsed))
 
 
 def to_record(parsed: ParsedText) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Pixels:
     stride: int
 
 
-def more_seconds_for(pages: int, limits: ParseLimits) -> float:
+def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
     """Return the seconds that OCR of this many pages adds to a document's limit; see OcrTime."""
     if not pages:
         return 0.0
@@ -230,7 +230,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     if not options.ocr:
         return 0.0
     with _open_picture(data) as image:
-        return more_seconds_for(sum(1 for _ in _frames(image, limits)), limits)
+        return compute_ocr_seconds(sum(1 for _ in _frames(image, limits)), limits)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:

@@ -218,7 +218,7 @@ def _decrypt(data: bytes, options: ParseOptions) -> bytes:
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:
-        if (plain := _decrypt_with(data, password)) is not None:
+        if (plain := _decrypt_file(data, password)) is not None:
             return plain
     tried = (
         ", and none of parser.passwords opens it" if options.passwords else " and needs a password"
@@ -229,7 +229,7 @@ def _decrypt(data: bytes, options: ParseOptions) -> bytes:
     )
 
 
-def _decrypt_with(data: bytes, password: str) -> bytes | None:
+def _decrypt_file(data: bytes, password: str) -> bytes | None:
     import msoffcrypto
     from msoffcrypto.exceptions import DecryptionError, FileFormatError, InvalidKeyError
 

@@ -26,7 +26,13 @@ from rag_assets.ingest.parsing.blocks import (
 )
 from rag_assets.ingest.parsing.detection import PDF_MARK
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
-from rag_assets.ingest.parsing.ocr import MOST_PIXELS, OcrTime, Pixels, TextReader, more_seconds_for
+from rag_assets.ingest.parsing.ocr import (
+    MOST_PIXELS,
+    OcrTime,
+    Pixels,
+    TextReader,
+    compute_ocr_seconds,
+)
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 if TYPE_CHECKING:
@@ -147,7 +153,7 @@ _DOTS_PER_INCH = 200
 _POINTS_PER_INCH = 72
 
 
-def pixels_of(page: PdfPage) -> Pixels:
+def render_pixels(page: PdfPage) -> Pixels:
     """Return a page in shades of grey, at 200 dots per inch for pages up to A2."""
     picture = page.render(scale=_scale(*page.get_size()), grayscale=True)
     try:
@@ -167,7 +173,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
-    return more_seconds_for(min(scanned, limits.ocr_pages), limits)
+    return compute_ocr_seconds(min(scanned, limits.ocr_pages), limits)
 
 
 def _scale(width: float, height: float) -> float:
@@ -203,7 +209,7 @@ class Bookmarks:
         return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
 
 
-def bookmarks_of(file: PdfFile) -> Bookmarks:
+def read_bookmarks(file: PdfFile) -> Bookmarks:
     """Return the outline of a PDF; an endless outline is cut off."""
     return Bookmarks(_bookmark_entries(file.document))
 
@@ -319,7 +325,7 @@ class PageLayout:
 def _pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
     for block in page.blocks or []:
         kind = _KINDS.get(block.kind)
-        text = clean(_text_of(block)) if kind else ""
+        text = clean(_format_block(block)) if kind else ""
         if kind is not None and text:
             level = min(block.level or 1, DEEPEST_LEVEL) if kind == "heading" else 0
             yield Piece(kind, text, level, page.page_num)
@@ -327,7 +333,7 @@ def _pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
 
 def _lost_text(page: ParsedPage) -> bool:
     """Return whether most of a page was taken for headers, as in forms and slides that repeat."""
-    kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
+    kept = sum(_visible(_format_block(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 
 
@@ -335,7 +341,7 @@ def _visible(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def _text_of(block: LayoutBlock) -> str:
+def _format_block(block: LayoutBlock) -> str:
     if block.kind == "table":
         rows = [*([block.header] if block.header else []), *(block.rows or [])]
         return "\n".join(" | ".join(cell.text for cell in row) for row in rows)
@@ -354,7 +360,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         pieces = list(limit_pieces(reading.pieces(), limits))
         if not pieces:
             raise reading.build_no_text_error()
-        text, blocks = assemble(_with_outline(pieces, bookmarks_of(file)))
+        text, blocks = assemble(_with_outline(pieces, read_bookmarks(file)))
         given = title_of_properties(file.title)
         return ParsedText(
             text,
@@ -421,7 +427,7 @@ class _Reading:
     def _read(self, reader: TextReader, number: int) -> list[Piece]:
         def paragraphs() -> Iterator[str]:
             with self._file.page(number) as page:
-                pixels = pixels_of(page)
+                pixels = render_pixels(page)
             return reader.paragraphs(pixels)
 
         return [Piece("paragraph", text, page=number) for text in self._time.paragraphs(paragraphs)]

@@ -40,12 +40,12 @@ _NO_BULLET = f"{A}buNone"
 _DEEPEST = 8
 
 
-def text_of(body: _Element) -> str:
+def get_body_text(body: _Element) -> str:
     """Return all paragraphs of a text body, each on a line."""
     return clean("\n".join(filter(str.strip, map(_text, body.iter(f"{A}p")))))
 
 
-def blocks_of(body: _Element, *, is_list: bool) -> Iterator[Piece]:
+def list_blocks(body: _Element, *, is_list: bool) -> Iterator[Piece]:
     """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
 
     Args:
@@ -65,12 +65,12 @@ def table_lines(table: _Element) -> Iterator[str]:
     for row in table.iter(f"{A}tr"):
         shown: list[str] = []
         for column, cell in enumerate(row.iter(f"{A}tc")):
-            if _is_on(cell.get("hMerge")):
+            if _is_true(cell.get("hMerge")):
                 continue
-            if _is_on(cell.get("vMerge")):
+            if _is_true(cell.get("vMerge")):
                 shown.append(above.get(column, ""))
             else:
-                shown.append(" ".join(text_of(cell).split()))
+                shown.append(" ".join(get_body_text(cell).split()))
                 above[column] = text_to_repeat(shown[-1])
         if any(shown):
             yield format_row(shown)
@@ -116,7 +116,7 @@ def _properties(paragraph: _Element) -> list[_Element]:
     return [] if found is None else list(found)
 
 
-def _is_on(value: str | None) -> bool:
+def _is_true(value: str | None) -> bool:
     return value in {"1", "true", "on"}
 
 
@@ -221,7 +221,7 @@ def _role(shape: _Element) -> str:
 
 def _shape_text(shape: _Element) -> str:
     body = shape.find(f"{_P}txBody")
-    return text_of(body) if body is not None else ""
+    return get_body_text(body) if body is not None else ""
 
 
 def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece]:
@@ -230,7 +230,7 @@ def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece
         return
     body = shape.find(f"{_P}txBody")
     if body is not None:
-        yield from blocks_of(body, is_list=role in _LISTS)
+        yield from list_blocks(body, is_list=role in _LISTS)
     for table in shape.iter(f"{A}tbl"):
         yield Piece("table", "\n".join(table_lines(table)))
     for diagram in shape.iter(_DIAGRAM):
@@ -241,7 +241,7 @@ def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
     """Yield the text of a SmartArt graphic as a list."""
     part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
     root = package.xml(part) if part else None
-    texts = [] if root is None else map(text_of, root.iter("{*}t"))
+    texts = [] if root is None else map(get_body_text, root.iter("{*}t"))
     yield Piece("list", "\n".join("- " + " ".join(text.split()) for text in texts if text))
 
 

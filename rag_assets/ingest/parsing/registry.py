@@ -13,7 +13,7 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Protocol, cast
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.media_types import SOURCE_TEXTS
@@ -135,7 +135,7 @@ PICTURES = Parser("ocr", "pictures", 1, ("pillow", "tesserocr", "tessdata-fast-e
 """Reads pictures by OCR. It is not in PARSERS either, for the same reason."""
 
 
-def parser_for(media_type: str, options: ParseOptions) -> Parser:
+def get_parser(media_type: str, options: ParseOptions) -> Parser:
     """Return the parser of a format for a tenant's options."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
@@ -161,7 +161,7 @@ def parsers_version() -> str:
     """Return a version that changes whenever any parser changes; cached, since many keys use it."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
-    return key_of("parsers", versions, *_FORMER_RULES)
+    return compute_key("parsers", versions, *_FORMER_RULES)
 
 
 def parse_key(
@@ -186,13 +186,13 @@ def parse_key(
         version = f"records {TYPED_RECORDS.version}"
     elif media_type in media_types.PICTURES:
         version = f"pictures {PICTURES.version}"
-    return key_of("parse", content_sha256, media_type, version, chosen, *anew)
+    return compute_key("parse", content_sha256, media_type, version, chosen, *anew)
 
 
-def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
+def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -> None:
     """Load the libraries that parse these bytes; if this fails, parse() reports it."""
     with suppress(Exception):
-        parser_for(detect(data, media_type), options).warm_up()
+        get_parser(detect(data, media_type), options).warm_up()
 
 
 def more_seconds(
@@ -204,7 +204,7 @@ def more_seconds(
         DocumentRejected: the document cannot be parsed; parse() raises the same error.
     """
     kind = detect(data, media_type)
-    return parser_for(kind, options).more_seconds(data, options, limits)
+    return get_parser(kind, options).more_seconds(data, options, limits)
 
 
 def parse(
@@ -225,7 +225,7 @@ def parse(
     """
     options = options or ParseOptions()
     kind = detect(data, media_type)
-    function = parser_for(kind, options).function()
+    function = get_parser(kind, options).function()
     limits = limits or ParseLimits()
     parsed = function(data, kind, options, limits)
     limits.check_blocks(len(parsed.blocks))

@@ -46,7 +46,7 @@ FOR_PROGRAMS = frozenset(
 """Directives without content for readers."""
 
 
-def indent_of(line: str) -> int:
+def count_indent(line: str) -> int:
     """Return the number of leading white-space characters; a tab counts as one."""
     return len(line) - len(line.lstrip())
 
@@ -179,7 +179,7 @@ class _Parser:
         text = line.text
         if is_explicit(text):
             return self._explicit(text), self._skip_with_body
-        if indent_of(text):
+        if count_indent(text):
             return "code" if self._literal_follows else "paragraph", self._skip_indented
         if is_simple_border(text):
             return "table", self._skip_simple_table
@@ -206,7 +206,7 @@ class _Parser:
         """Skip all indented lines, including blank lines between them."""
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if not line.blank and not indent_of(line.text):
+            if not line.blank and not count_indent(line.text):
                 return
             self._at += 1
 

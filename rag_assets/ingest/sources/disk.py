@@ -54,10 +54,10 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 def open_root(root: Path) -> int:
     """Open an absolute, resolved folder for listing; the caller closes the descriptor."""
-    return open_below(None, root.parts)
+    return open_subfolder(None, root.parts)
 
 
-def open_below(folder: int | None, names: Sequence[str]) -> int:
+def open_subfolder(folder: int | None, names: Sequence[str]) -> int:
     """Open the folder reached by names for listing; the caller closes the descriptor."""
     with _innermost_folder(folder, names[:-1]) as last:
         return os.open(names[-1], _LIST, dir_fd=last)

@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
+from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, find_media_type
 from rag_assets.ingest.sources.disk import DiskReader, FolderIdentity, Roots, stream_file
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
+from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
 DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
@@ -128,8 +128,8 @@ class FilesSource:
                     source=name,
                     path=path,
                     document_id=document_id(name, path),
-                    uri=uri_of(name, path),
-                    media_type=media_type_of(path),
+                    uri=build_uri(name, path),
+                    media_type=find_media_type(path),
                     size=facts.st_size,
                     mtime_ns=storable_time(facts.st_mtime_ns),
                     ctime_ns=storable_time(facts.st_ctime_ns),

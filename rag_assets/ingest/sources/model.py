@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.times import from_nanoseconds, whole_milliseconds
 from rag_assets.ingest.sources.disk import DiskReader, FolderIdentity
 
@@ -368,10 +368,10 @@ def document_id(source: str, path: str) -> str:
     Args:
         path: the document's path or id within the source, never an absolute path.
     """
-    return key_of("document", source, path)
+    return compute_key("document", source, path)
 
 
-def uri_of(source: str, path: str) -> str:
+def build_uri(source: str, path: str) -> str:
     """Return source and path as one printable ASCII string, unique for every file name."""
     return (
         f"{quote_from_bytes(_encode_path(source), safe='')}/{quote_from_bytes(_encode_path(path))}"
@@ -379,7 +379,7 @@ def uri_of(source: str, path: str) -> str:
 
 
 @lru_cache(_PATHS)
-def path_of(uri: str) -> str:
+def path_from_uri(uri: str) -> str:
     """Return the path within the source; the inverse of uri_of()."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 

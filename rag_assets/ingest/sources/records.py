@@ -16,8 +16,8 @@ from rag_assets.ingest.sources.model import (
     ListedDocument,
     RecordStore,
     UploadStore,
+    build_uri,
     document_id,
-    uri_of,
 )
 
 ROOT: Final = "root"
@@ -37,7 +37,7 @@ UUID_RULE: Final = (
 """The pattern in words."""
 
 
-def scope_of(uuid: str) -> str:
+def build_page_scope(uuid: str) -> str:
     """Return the access scope of a page that sets readers."""
     return f"page:{uuid}"
 
@@ -101,7 +101,7 @@ class RecordsSource:
                 source=name,
                 path=path,
                 document_id=record.document_id,
-                uri=uri_of(name, path),
+                uri=build_uri(name, path),
                 media_type=record.media_type,
                 size=record.size,
                 mtime_ns=0,

@@ -21,7 +21,9 @@ DEFAULT_KIND = FILES.name
 """The kind of a configuration without a `type`."""
 
 
-def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> SourceKind[Any]:
+def get_source_kind(
+    config: SourceConfig | Mapping[str, Any], kinds: SourceKinds
+) -> SourceKind[Any]:
     """Return the kind of a source's configuration.
 
     Args:
@@ -34,10 +36,10 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
     return find_kind(name, kinds, "type of source", offered=lambda kind: not kind.implicit)
 
 
-def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
+def get_path_fields(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
     """Return the fields of a source's configuration that are paths; empty for an unknown kind."""
     try:
-        fields = kind_of(source, kinds).path_fields
+        fields = get_source_kind(source, kinds).path_fields
     except ConfigurationError:
         return {}
     return {field: source[field] for field in fields if isinstance(source.get(field), str)}

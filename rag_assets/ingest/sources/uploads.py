@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.model import (
     SourceMetadata,
     StoredUpload,
     UploadStore,
-    uri_of,
+    build_uri,
 )
 
 LONGEST = 200
@@ -125,7 +125,7 @@ class UploadsSource:
                 source=name,
                 path=upload.path,
                 document_id=upload.document_id,
-                uri=uri_of(name, upload.path),
+                uri=build_uri(name, upload.path),
                 media_type=upload.media_type,
                 size=upload.size,
                 mtime_ns=0,
@@ -166,7 +166,7 @@ class UploadsSource:
 
 def upload_uri(source: str, upload: StoredUpload) -> str:
     """Return the unique uri of an upload; it ends with the file's name."""
-    return uri_of(source, f"{upload.path}/{upload.file_name}")
+    return build_uri(source, f"{upload.path}/{upload.file_name}")
 
 
 def _build(config: UploadsConfig, context: SourceContext) -> UploadsSource:

@@ -18,9 +18,9 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.disk import (
     MOST_MOUNTS,
     FolderIdentity,
-    open_below,
     open_regular,
     open_root,
+    open_subfolder,
     require_no_link,
 )
 from rag_assets.ingest.sources.globs import (
@@ -170,8 +170,8 @@ class _Walk:
             if parent.descriptor < 0:
                 names = [folder.name for folder in self._stack[_KEPT_OPEN:]]
                 anchor = self._stack[_KEPT_OPEN - 1].descriptor
-                parent.descriptor = open_below(anchor, names)
-            descriptor = open_below(parent.descriptor, [name])
+                parent.descriptor = open_subfolder(anchor, names)
+            descriptor = open_subfolder(parent.descriptor, [name])
         except FileNotFoundError:
             return False
         except OSError as error:

@@ -181,7 +181,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         scanner_of: returns a scanner, given the folder for its compiled rules and the maximum
             seconds of a scan.
     """
-    from rag_assets.ingest.parsing.registry import prepare_for
+    from rag_assets.ingest.parsing.registry import warm_up_parser
 
     # Printed output must not end up in the stream of messages.
     out = os.fdopen(os.dup(1), "wb")
@@ -207,7 +207,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
             write_packed(out, answer, b"")
             continue
         options = ParseOptions.from_record(header["options"])
-        prepare_for(data, header["media_type"], options)
+        warm_up_parser(data, header["media_type"], options)
         limit_document(limits)
         if more := _more_seconds(data, header["media_type"], options, limits):
             write_message(out, {"more_seconds": more})

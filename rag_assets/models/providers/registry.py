@@ -52,7 +52,7 @@ WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key !
 """Names of providers that accept a tenant's key."""
 
 
-def provider_of(name: str) -> Provider:
+def get_provider(name: str) -> Provider:
     """Return a provider by its name.
 
     Raises:

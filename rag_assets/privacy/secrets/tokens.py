@@ -115,7 +115,7 @@ def _strip_markup(text: str, start: int, end: int) -> int:
 def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
     stop = end if end is not None else _find_piece_end(text, start)
-    if not _is_continued_at(kind, text, stop) or (end is not None and _is_label(text, stop)):
+    if not _continues_after_break(kind, text, stop) or (end is not None and _is_label(text, stop)):
         return end
     joined, offsets = _unwrap(kind, text, start)
     match = kind.match(joined, 0)
@@ -135,7 +135,7 @@ def _is_label(text: str, at: int) -> bool:
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
 
-def _is_continued_at(kind: TokenKind, text: str, at: int) -> bool:
+def _continues_after_break(kind: TokenKind, text: str, at: int) -> bool:
     gap = _BREAK.match(text, at)
     return gap is not None and gap.end() > at and _is_continued(kind, text, gap)
 

@@ -141,7 +141,7 @@ class FolderPlace:
         return True
 
     def files(self, folder: str) -> Iterator[StoredFile]:  # noqa: D102
-        for path in sorted(_files_below(self._path(folder))):
+        for path in sorted(_list_files(self._path(folder))):
             try:
                 facts = os.lstat(path)
             except FileNotFoundError:
@@ -259,7 +259,7 @@ class ObjectPlace:
             obstore.delete(self._store, [found["path"] for found in batch])
 
 
-def _files_below(folder: Path) -> Iterator[str]:
+def _list_files(folder: Path) -> Iterator[str]:
     for root, _, names in os.walk(folder):
         for name in names:
             yield os.path.join(root, name)  # noqa: PTH118

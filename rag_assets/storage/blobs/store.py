@@ -267,10 +267,10 @@ class ReceivedFile:
 
 def open_blobs(settings: Settings) -> BlobStore:
     """Return the installation's blobs, without opening or creating files."""
-    return open_blobs_at(settings.blobs_url, settings)
+    return open_blobs_by_url(settings.blobs_url, settings)
 
 
-def open_blobs_at(url: str, settings: Settings) -> BlobStore:
+def open_blobs_by_url(url: str, settings: Settings) -> BlobStore:
     """Return the blobs at an address that the installation has or had."""
     return _open_store(url, settings.local / "received")
 

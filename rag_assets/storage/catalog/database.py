@@ -342,7 +342,7 @@ def texts_parameter(name: str) -> BindParameter[list[str]]:
     return bindparam(name, type_=kind)
 
 
-def is_any_of(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
+def matches_any(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     """Return the condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError, SchemaTooNew
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations
 from rag_assets.storage.catalog import tables
@@ -97,7 +97,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
-            _upgrade(connection, history)
+            _upgrade_schema(connection, history)
         connection.execute(text(grants_sql()))
     return True
 
@@ -163,7 +163,7 @@ def alembic_config(connection: Connection | None, owner: InstalledSystem | None 
     return config
 
 
-def _upgrade(connection: Connection, history: _History) -> None:
+def _upgrade_schema(connection: Connection, history: _History) -> None:
     from alembic import command
     from alembic.script import ScriptDirectory
 
@@ -273,7 +273,7 @@ def other_programs(database: Database) -> list[str]:
         found = connection.execute(query, {"name": APPLICATION, "own": f"{APPLICATION}{HEAD}"})
         return [
             f"a program with schema revision {name.removeprefix(APPLICATION)} is connected to the"
-            f" catalog ({counted(count, 'connection')} from {place}); this one has {HEAD}"
+            f" catalog ({format_count(count, 'connection')} from {place}); this one has {HEAD}"
             for name, place, count in found
         ]
 

@@ -104,7 +104,7 @@ class ElasticsearchConnection:
         return options
 
 
-def connection_to(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
+def to_connection(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
     """Return a connection unchanged, or the connection to an address."""
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
 

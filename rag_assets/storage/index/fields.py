@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.hashing import key_of, keyed_digest
+from rag_assets.common.hashing import compute_key, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import location_fields
-from rag_assets.storage.index.identifiers import MARK, analysis_of, count_words, lexical_terms
+from rag_assets.storage.index.identifiers import MARK, choose_analysis, count_words, lexical_terms
 from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
@@ -53,12 +53,12 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "heading_path": list(chunk.heading_path),
         "text": chunk.text,
         "terms": terms,
-        "terms_digest": key_of("terms", terms),
+        "terms_digest": compute_key("terms", terms),
         "length_weight": length_weight(count_words(terms)),
         "text_sha256": chunk.text_sha256,
         # text_sha256 also covers title and headings, so it differs for equal texts under other
         # headings.
-        "text_key": key_of("text", chunk.text, *context),
+        "text_key": compute_key("text", chunk.text, *context),
         "start": chunk.start,
         "end": chunk.end,
         "token_count": chunk.token_count,
@@ -93,7 +93,7 @@ def entry_terms(text: str, language: str | None) -> str:
         text: text of the passage, with title and headings.
         language: language of the document, if certain.
     """
-    analysis = analysis_of(text, language)
+    analysis = choose_analysis(text, language)
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
@@ -115,7 +115,9 @@ def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
         key: the generation's digest key; None if it has no key.
     """
     if key is None:
-        return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
+        return compute_key(
+            "fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")}
+        )
     return keyed_digest(key, "fields", {k: v for k, v in fields.items() if k not in _NOT_DIGESTED})
 
 
@@ -124,7 +126,7 @@ def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
     digest, terms = fields.get("digest"), fields.get("terms")
     if not isinstance(digest, str) or not compare_digest(digest, hash_fields(fields, key)):
         return False
-    return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
+    return key is None or terms is None or fields["terms_digest"] == compute_key("terms", terms)
 
 
 def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
@@ -135,14 +137,14 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
     return changed
 
 
-def stored(
+def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
     """Return an entry that was read; it is verified if the generation has a digest key."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
-def scanned(
+def build_scanned_entry(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
     """Return an entry that a scan found, with defaults for missing fields.
@@ -186,5 +188,9 @@ def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
     if not is_intact(stored, owner.digest_key):
         return False
     # A copy of another entry has a valid digest, but not the right id.
-    identity = stored["document_id"], stored["index_key"], stored["ordinal"]
+    identity = (
+        stored["document_id"],
+        stored["index_key"],
+        stored["ordinal"],
+    )
     return id_ == entry_id(owner, *identity)

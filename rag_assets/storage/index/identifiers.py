@@ -127,7 +127,7 @@ letters."""
 _MARKS: Final = re.compile(r"[\u0300-\u036f]+")
 
 
-def analysis_of(text: str, language: str | None) -> str:
+def choose_analysis(text: str, language: str | None) -> str:
     """Return the analysis for a text, one of ANALYSES.
 
     Args:
@@ -162,7 +162,7 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
     return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
 
 
-def words_in(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
     Korean words are also returned whole, to match entries of version 1. For Thai and similar
@@ -190,7 +190,7 @@ def count_words(terms: str) -> float:
     return count
 
 
-def symbols_in(text: str) -> list[str]:
+def list_symbols(text: str) -> list[str]:
     """Return the pictographs (such as emoji) in a text; they are searched as they are written."""
     return [] if text.isascii() else _SYMBOL.findall(text)
 
@@ -310,12 +310,12 @@ def _is_long_hangul(word: str) -> bool:
 def _stem(word: str, analysis: str) -> str:
     language = _language_in_script(word, analysis)
     if language == PLAIN:
-        return _fold(word)
+        return _fold_word(word)
     if language == _VIETNAMESE:  # diacritics distinguish its words
         return word
     table = _BEFORE_STEMS.get(language)
     stem = _stemmer(_STEMMERS[language]).stemWord(word if table is None else word.translate(table))
-    return _fold(stem) or word
+    return _fold_word(stem) or word
 
 
 def _language_in_script(word: str, analysis: str) -> str:
@@ -328,7 +328,7 @@ def _language_in_script(word: str, analysis: str) -> str:
     return PLAIN
 
 
-def _fold(word: str) -> str:
+def _fold_word(word: str) -> str:
     """Return a word without Latin and Greek diacritics, and with variant letters unified."""
     if word.isascii():
         return word

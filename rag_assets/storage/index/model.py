@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.hashing import canonical, key_of, sha256_hex, short_digest
+from rag_assets.common.hashing import canonical, compute_key, sha256_hex, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.storage.index.identifiers import TERMS_VERSION
@@ -383,7 +383,7 @@ class VersionCount:
     ids: int | None = None
 
 
-def checksum_of(ids: Iterable[str]) -> int:
+def compute_checksum(ids: Iterable[str]) -> int:
     """Return the checksum of the ids of a version's entries, in the order of their ordinals.
 
     The checksum of all entries is the sum of the checksums of its parts. A store that computes it
@@ -452,7 +452,7 @@ class StoredEntry:
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
     """Return the id of the entry of one chunk of one version of a document."""
-    return key_of(*_entry_parts(owner), document_id, indexed_key, ordinal)
+    return compute_key(*_entry_parts(owner), document_id, indexed_key, ordinal)
 
 
 def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
@@ -502,7 +502,7 @@ def indexed_key(
     typed = [dict(kinds)] if kinds else []
     placed = [["of", source_id, page_uuid]] if source_id or page_uuid else []
     named = [] if passage_source is None else [{"passage_source": passage_source}]
-    return key_of(
+    return compute_key(
         "index",
         chunk_set_digest,
         embedder_id,

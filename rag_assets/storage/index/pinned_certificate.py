@@ -48,14 +48,14 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
         if compare_digest(sha256(certificate).digest(), fingerprint):
             return
         subject = certificate
-        certificate = next((each for each in candidates if _is_signed_by(each, subject)), None)
+        certificate = next((each for each in candidates if _is_issuer(each, subject)), None)
         candidates = [each for each in candidates if each != certificate]
     raise ssl.SSLCertVerificationError(
         "no certificate in the chain of the server has the fingerprint that is set"
     )
 
 
-def _is_signed_by(issuer: bytes, certificate: bytes) -> bool:
+def _is_issuer(issuer: bytes, certificate: bytes) -> bool:
     """Return whether a certificate belongs to an authority that signed the other certificate."""
     try:
         authority = x509.load_der_x509_certificate(issuer)

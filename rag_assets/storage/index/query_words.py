@@ -23,8 +23,8 @@ from rag_assets.storage.index.identifiers import (
     build_forms,
     is_phrase,
     is_sequence,
-    symbols_in,
-    words_in,
+    list_symbols,
+    list_words,
 )
 
 MOST_TERMS: Final = 250
@@ -96,7 +96,7 @@ class WeighedWord(NamedTuple):
     is_written: bool
 
 
-def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
+def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
     """Return the words of a query without common words; a very long query is cut off.
 
     Args:
@@ -110,8 +110,8 @@ def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWor
 def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
     significant = significant_words(query)
     distinct = dict.fromkeys(significant.split())
-    parts = {word: tuple(words_in(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
-    terms = Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS])
+    parts = {word: tuple(list_words(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
+    terms = Counter([*list_symbols(query), *list_words(significant)][:MOST_TERMS])
     written = {
         word: those
         for word, those in parts.items()

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.storage.blobs.store import open_blobs_at
+from rag_assets.storage.blobs.store import open_blobs_by_url
 from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.store import Lake
@@ -75,7 +75,9 @@ class Root:
 
     def has_data(self) -> bool:
         """Return whether the root contains data of any tenant."""
-        store = Lake(self.url) if self.kind == "lake" else open_blobs_at(self.url, self._settings)
+        store = (
+            Lake(self.url) if self.kind == "lake" else open_blobs_by_url(self.url, self._settings)
+        )
         return any(True for _ in store.incarnations())
 
     def mark(self, installation: UUID, former: Iterable[Place] = ()) -> None:

@@ -18,8 +18,8 @@ from deltalake.transaction import RemoveAction
 
 from rag_assets.storage.lake.checksums import require_unaltered
 from rag_assets.storage.lake.model import Compaction
-from rag_assets.storage.lake.selection import rows_with
-from rag_assets.storage.lake.table import DataFile, KeyedTable, size_of
+from rag_assets.storage.lake.selection import filter_rows
+from rag_assets.storage.lake.table import DataFile, KeyedTable, compute_table_size
 
 MAX_SMALL_FILES: Final = 32
 MAX_OVERLAP_DEPTH: Final = 8
@@ -70,7 +70,7 @@ def _compact(table: KeyedTable, live: Set[str] | None, unwanted: Set[str]) -> Co
     _vacuum(table)
     live_keys = rows.filter(~dead)[table.kind.key]
     return Compaction(
-        before=size_of(before),
+        before=compute_table_size(before),
         after=table.size(),
         duplicates=len(live_keys) - live_keys.n_unique(),
         dead=int(dead.sum()),
@@ -129,7 +129,7 @@ def _rewrite(
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
     for part in _parts(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
-        table.append(require_unaltered(rows_with(within, key, part.to_list()).collect()))
+        table.append(require_unaltered(filter_rows(within, key, part.to_list()).collect()))
     _remove_from_log(table, chosen)
 
 

@@ -17,7 +17,7 @@ from deltalake.transaction import RemoveAction
 from rag_assets.common.hashing import HashRange, sha256_hex
 from rag_assets.storage.lake.checksums import AlteredRows, is_reader_error, require_unaltered
 from rag_assets.storage.lake.model import DamagedFile, FileFault
-from rag_assets.storage.lake.selection import FEW_KEYS, rows_of, rows_with
+from rag_assets.storage.lake.selection import FEW_KEYS, filter_rows, scan_rows
 from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable, data_files
 
 _LOG = f"{LOG_FOLDER}/"
@@ -126,8 +126,8 @@ def _listed_files(table: KeyedTable) -> list[DataFile] | None:
 
 
 def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
-    rows = rows_of(table.kind, table.location, [url]).select(list(table.kind.schema))
-    rows = rows_with(rows, table.kind.key, keys)
+    rows = scan_rows(table.kind, table.location, [url]).select(list(table.kind.schema))
+    rows = filter_rows(rows, table.kind.key, keys)
     try:
         return require_unaltered(rows.collect())
     except BaseException as error:
@@ -149,7 +149,7 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
         return "missing"
     if size != file.bytes:
         return "cut"
-    rows = rows_of(table.kind, table.location, [url])
+    rows = scan_rows(table.kind, table.location, [url])
     try:
         if whole:
             found = require_unaltered(rows.select(list(table.kind.schema)).collect())
@@ -173,6 +173,6 @@ def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) 
     """
     key = table.kind.key
     for part in keys.sort().to_frame().iter_slices(FEW_KEYS):
-        by_key = rows_with(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
+        by_key = filter_rows(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
         if by_key.item() != len(part):
             raise AlteredRows(f"a read by key finds {by_key.item()} of {len(part)} rows")

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.schemas import TableKind
-from rag_assets.storage.lake.selection import rows_of, rows_with
+from rag_assets.storage.lake.selection import filter_rows, scan_rows
 
 FILE: Final = "__file"
 """The column with the name of each row's file."""
@@ -83,16 +83,16 @@ class OpenTable:
         if not names:
             return None
         urls = [f"{self._location.url}/{name}" for name in sorted(names)]
-        return rows_of(self._kind, self._location, urls, file_column)
+        return scan_rows(self._kind, self._location, urls, file_column)
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Return the keys that the table contains, each with the name of one of its files."""
         with self._lock:
             rest = self._keep_keys(table)
             kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
-        found = [rows_with(kept.lazy(), self._key, wanted).collect()]
+        found = [filter_rows(kept.lazy(), self._key, wanted).collect()]
         if rest and (scanned := self.scan(table, rest, FILE)) is not None:
-            rows = rows_with(scanned, self._key, wanted).select(self._key, FILE)
+            rows = filter_rows(scanned, self._key, wanted).select(self._key, FILE)
             found.append(_with_file_names(rows))
         return pl.concat(found).unique(self._key)
 

@@ -13,8 +13,8 @@ import orjson
 import polars as pl
 
 from rag_assets.common.errors import BadVectors, DocumentRejected
-from rag_assets.ingest.chunking.chunk_set import fact_records, facts_of
-from rag_assets.ingest.chunking.model import Fact, chunk_of, chunk_record
+from rag_assets.ingest.chunking.chunk_set import fact_records, parse_facts
+from rag_assets.ingest.chunking.model import Fact, chunk_record, parse_chunk
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
@@ -77,7 +77,7 @@ def facts_by_key(
         wants_kind: returns whether to return facts of a kind; all kinds by default.
     """
     stated = frame.select("key", "facts").drop_nulls()
-    return {key: facts_of(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
+    return {key: parse_facts(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
 
 def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
@@ -298,7 +298,7 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
         key=record["key"],
         digest=record["digest"],
         chunks=tuple(
-            chunk_of(
+            parse_chunk(
                 {
                     **chunk,
                     "text_sha256": hashed,
@@ -321,6 +321,6 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
             for dropped in record["dropped"]
         ),
         language=record["language"],
-        facts=facts_of(orjson.loads(record["facts"] or "[]")),
+        facts=parse_facts(orjson.loads(record["facts"] or "[]")),
         created_at=record["created_at"],
     )

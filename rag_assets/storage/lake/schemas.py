@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import polars as pl
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 
 _TEXT: Final = pl.String()
 _INTEGER: Final = pl.Int64()
@@ -144,7 +144,7 @@ class TableKind:
     def version(self) -> str:
         """Return a hash of the original columns; a table with other columns has another folder."""
         first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
-        return key_of("lake_schema", first)[:12]
+        return compute_key("lake_schema", first)[:12]
 
 
 PARSED_TEXT_TABLE: Final = TableKind(

@@ -15,7 +15,7 @@ FEW_KEYS: Final = 2_000
 keys, each row group would search the whole list of keys."""
 
 
-def rows_of(
+def scan_rows(
     kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
 ) -> pl.LazyFrame:
     """Return the rows of a table's files; columns added later are null in older files.
@@ -36,7 +36,7 @@ def rows_of(
     )
 
 
-def rows_with(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
+def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
     """Return the rows with one of the wanted keys, in no particular order.
 
     Args:

@@ -25,7 +25,7 @@ from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import DamagedFile, TableSize
 from rag_assets.storage.lake.open_table import FILE, OpenTable
 from rag_assets.storage.lake.schemas import TableKind
-from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.selection import filter_rows
 
 _T = TypeVar("_T")
 _READ_ATTEMPTS: Final = 3
@@ -106,7 +106,7 @@ class KeyedTable:
         """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
         found = self._with_retry(
-            lambda table: rows_with(self.scan(table), self.kind.key, wanted).collect()
+            lambda table: filter_rows(self.scan(table), self.kind.key, wanted).collect()
         )
         return pl.DataFrame(schema=self.kind.schema) if found is None else found
 
@@ -149,7 +149,7 @@ class KeyedTable:
 
     def size(self) -> TableSize:
         """Return the rows, files and bytes that the table refers to."""
-        return size_of(self.files())
+        return compute_table_size(self.files())
 
     def files(self) -> list[DataFile]:
         """Return the files of the table."""
@@ -197,7 +197,7 @@ class KeyedTable:
         # is faster while there are many small files.
         located = self._opened.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
-        rows = rows_with(self.scan(table, files), self.kind.key, wanted)
+        rows = filter_rows(self.scan(table, files), self.kind.key, wanted)
         found = rows.select(names).collect()
         if len(names) == len(self.kind.schema):
             require_unaltered(found)
@@ -298,7 +298,7 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
     return [DataFile(*row) for row in files.iter_rows()]
 
 
-def size_of(files: Collection[DataFile]) -> TableSize:
+def compute_table_size(files: Collection[DataFile]) -> TableSize:
     """Return the total size of the files."""
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
 

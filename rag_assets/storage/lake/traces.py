@@ -10,7 +10,7 @@ import polars as pl
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.schemas import CHUNKS_TABLE, EMBEDDINGS_TABLE, PARSED_TEXT_TABLE
-from rag_assets.storage.lake.selection import rows_of, rows_with
+from rag_assets.storage.lake.selection import filter_rows, scan_rows
 from rag_assets.storage.lake.table import KeyedTable
 from rag_assets.storage.lake.tenant_tables import dead_keys, live_keys
 
@@ -78,7 +78,7 @@ def files_holding(location: Location, search: Search) -> Iterator[str]:
 def _holds(location: Location, url: str, table: str, search: Search) -> bool:
     kind, text = _TEXTS.get(table, (EMBEDDINGS_TABLE, None))
     key = kind.key
-    rows = rows_of(kind, location, [url])
+    rows = scan_rows(kind, location, [url])
     keys: set[str] = set(rows.select(key).collect()[key])
     if keys & dead_keys(table, search.dead):
         return True
@@ -86,6 +86,6 @@ def _holds(location: Location, url: str, table: str, search: Search) -> bool:
     unneeded = set() if needed is None else keys - needed
     if text is None or not unneeded or not search.phrases:
         return False
-    of_nobody = rows_with(rows, key, unneeded)
+    of_nobody = filter_rows(rows, key, unneeded)
     found = of_nobody.select(text.str.contains_any([*search.phrases]).any().alias("found"))
     return bool(found.collect()["found"][0])

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.private_files import rewrite_file
 from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.errors import DamagedIndex
@@ -102,10 +102,14 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         print_json({"indexed": reports})
         return
     for report in reports:
-        work = f"{counted(report.embedded, 'text')} embedded" if report.built else "nothing changed"
-        size = f"{counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}"
+        work = (
+            f"{format_count(report.embedded, 'text')} embedded"
+            if report.built
+            else "nothing changed"
+        )
+        size = f"{format_count(report.files, 'file')}, {format_count(report.chunks, 'chunk')}"
         if report.dropped:
-            size += f", {counted(report.dropped, 'chunk')} with only a credential dropped"
+            size += f", {format_count(report.dropped, 'chunk')} with only a credential dropped"
         say(f"@{report.agent_id}: {size}; {work} ({seconds(report.seconds)})")
         for path, rules in sorted(report.secrets.items()):
             say(f"  {path}: credentials masked ({', '.join(rules)})")
@@ -286,7 +290,7 @@ def show_host(name: str, ids: Sequence[str], *, write: bool, as_json: bool) -> N
     if as_json:
         print_json({"host": host.title, "file": str(path), "written": [*servers]})
     else:
-        say(f"{path}: {counted(len(servers), 'server')} written, all else kept.")
+        say(f"{path}: {format_count(len(servers), 'server')} written, all else kept.")
 
 
 def serve_agent(id_: str, working_directory: Path | None) -> None:
@@ -344,7 +348,7 @@ def write_docs(
         nonlocal page_count
         page_count += 1
         if page_count % _PROGRESS_INTERVAL == 0:
-            progress(f"{counted(page_count, 'page')}, {name}")
+            progress(f"{format_count(page_count, 'page')}, {name}")
 
     names = [command.split()[0] for command in commands if command.split()]
     programs = {name: find_command(name, os.environ) for name in names}
@@ -372,7 +376,9 @@ def write_docs(
     if as_json:
         print_json({"out": str(folder), **counts, "warnings": corpus.warnings})
         return
-    say(f"{folder}: {counted(len(corpus.pages), 'page')}, {changed} changed, {deleted} deleted")
+    say(
+        f"{folder}: {format_count(len(corpus.pages), 'page')}, {changed} changed, {deleted} deleted"
+    )
 
 
 def _load() -> Configuration:
@@ -465,7 +471,7 @@ def _warn_of_preload(
 
 def _warn_of_left_out(names: Sequence[str]) -> None:
     if names:
-        warn(f"{counted(len(names), 'section')} beyond the budget: {', '.join(names)}")
+        warn(f"{format_count(len(names), 'section')} beyond the budget: {', '.join(names)}")
 
 
 def _warn_of_memory_store(configuration: Configuration) -> None:

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
-from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
+from rag_assets.ingest.parsing.media_types import PLAIN, find_media_type
 from rag_assets.ingest.sources.disk import (
     MOST_MOUNTS,
     FolderIdentity,
@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.disk import (
 )
 from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
+from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
 from rag_assets.systems.agent_docs.stores import passage_id_prefix
 
 MAX_ENTRIES: Final = 200_000
@@ -440,8 +440,8 @@ class GlobsSource:
             source=self.name,
             path=path,
             document_id=document_id(self.name, path),
-            uri=uri_of(self.name, path),
-            media_type=media_type_of(path) or PLAIN,
+            uri=build_uri(self.name, path),
+            media_type=find_media_type(path) or PLAIN,
             size=file.size,
             mtime_ns=storable_time(file.mtime_ns),
             ctime_ns=storable_time(file.ctime_ns),

@@ -28,8 +28,8 @@ from rag_assets.models.embedding.protocol import Embedder, Purpose
 from rag_assets.search.contexts import results_text
 from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.common_words import sentence_language
-from rag_assets.storage.index.identifiers import analysis_of, build_forms, lexical_terms
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.identifiers import build_forms, choose_analysis, lexical_terms
+from rag_assets.storage.index.query_words import parse_query_words
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
 from rag_assets.systems.agent_docs.passages import (
@@ -513,7 +513,7 @@ def fuse_rankings(
         reading: how well the embedder understands the question; if "unread", only words count.
     """
     by_id = {result.chunk.id: result for result in nearest}
-    terms = tuple(words_of(query).terms)
+    terms = tuple(parse_query_words(query).terms)
     scores = words.score_passages(terms)
     limit = top_k + _EXTRA_CANDIDATES
     best = next(iter(scores), None)
@@ -554,7 +554,7 @@ class WordIndex:
         ids: list[str] = []
         analyses: set[str] = set()
         for position, passage in enumerate(passages):
-            analysis = analysis_of(passage.content, None)
+            analysis = choose_analysis(passage.content, None)
             analyses.add(analysis)
             terms = lexical_terms(passage.content, analysis).split()
             ids.append(passage.id)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentUnsupported
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
@@ -70,7 +70,7 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
     Raises:
         DocumentRejected: the file is empty, not UTF-8, or of an unsupported format.
     """
-    kind = media_types.media_type_of(path) or media_types.PLAIN
+    kind = media_types.find_media_type(path) or media_types.PLAIN
     if kind not in media_types.SOURCE_TEXTS:
         raise DocumentUnsupported(
             "files of this format cannot be read locally",
@@ -139,7 +139,7 @@ class Chunking:
     def recipe(self) -> str:
         """Return a key for all settings and versions that affect a file's passages."""
         versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
-        return key_of("agent_passages", self.size, self.overlap, *versions)
+        return compute_key("agent_passages", self.size, self.overlap, *versions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.common.errors import DocumentRejected, InvalidRequest
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
 from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.search.contexts import as_source, neutralised
+from rag_assets.search.contexts import as_source, escape_imitations
 from rag_assets.storage.index.common_words import COMMON_WORDS
 from rag_assets.systems.agent_docs.globs import MatchedFile, expand
 from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file
@@ -85,7 +85,9 @@ def read_sections(files: Sequence[MatchedFile], mask: Mask) -> Documentation:
         except DocumentRejected as error:
             left_out[file.path] = error.advice
             continue
-        parts = [(title, neutralised(text)) for title, text in _split_at_headings(mask(parsed))]
+        parts = [
+            (title, escape_imitations(text)) for title, text in _split_at_headings(mask(parsed))
+        ]
         counts = count_tokens([text for _, text in parts])
         sections.append(
             tuple(
@@ -235,7 +237,7 @@ def build_prompt(
     """
     docs, own = agent.docs, agent.prompt.strip()
     # The prompt in a project's file is untrusted text.
-    parts = [own if agent.is_users else neutralised(own)]
+    parts = [own if agent.is_users else escape_imitations(own)]
     left_out: tuple[str, ...] = ()
     if docs.sources.value and (docs.strategy.value == "preload" or not can_search):
         documentation = read_sections(expand(docs.sources.value, agent.base).files, mask)
@@ -263,7 +265,7 @@ def build_hint(agent: Agent) -> str:
 
 def _format_hint(file_count: int, description: str, topics: Sequence[str]) -> str:
     about = f" about {as_source(', '.join(topics))}" if topics else ""
-    size = f" ({counted(file_count, 'file')})" if file_count > _MAX_NAMED_FILES else ""
+    size = f" ({format_count(file_count, 'file')})" if file_count > _MAX_NAMED_FILES else ""
     sentence = f" {description.rstrip('.')}." if description else ""
     return (
         f"You have the tool `{TOOL}`. It searches the documentation of this agent{size}{about}."

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
 from rag_assets.search.contexts import results_text
 from rag_assets.search.progress import Ranking, SearchProgress
-from rag_assets.search.recall import candidate_count, entry_filter_of
+from rag_assets.search.recall import build_entry_filter, candidate_count
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
@@ -69,7 +69,7 @@ class ExactOrder:
             self._searcher,
             progress.serving.index_name,
             progress.owner,
-            RankingRequest(vector, candidate_count(depth), entry_filter_of(progress)),
+            RankingRequest(vector, candidate_count(depth), build_entry_filter(progress)),
             ranking.candidates,
             count=depth + _EXTRA_CANDIDATES,
         )
@@ -137,7 +137,8 @@ def _create_search(knowledge: Knowledge) -> ToolFunction:
         if answer.disabled:
             return DISABLED
         return results_text(
-            (hit.number, hit.score, display_path(path_of(hit.uri)), hit.text) for hit in answer.hits
+            (hit.number, hit.score, display_path(path_from_uri(hit.uri)), hit.text)
+            for hit in answer.hits
         )
 
     return rag_search

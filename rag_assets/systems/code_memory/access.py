@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.errors import NoCodeMemory
 PROFILE = "code-memory"
 
 
-def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
+def find_project_tenant(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
     """Return the id of the caller's tenant that contains a project's code memory.
 
     Args:
@@ -99,7 +99,7 @@ async def _resolve_project(
     backend: BackendDependency,
 ) -> AskedProject:
     turn = identity.organization or min(identity.tenants, default="")
-    find = partial(tenant_of, backend.catalog, identity.tenants, project_id)
+    find = partial(find_project_tenant, backend.catalog, identity.tenants, project_id)
     found = await backend.run(turn, identity.name, find)
     request.state.tenant = found
     return AskedProject(identity, backend, project_id, found)

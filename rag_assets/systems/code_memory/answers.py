@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
@@ -33,11 +33,11 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_node,
     class_of_constructor,
     file_node,
-    node_of,
 )
-from rag_assets.systems.code_memory.retrieval.questions import clarification_of
+from rag_assets.systems.code_memory.retrieval.questions import build_clarification
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     Use,
@@ -59,8 +59,8 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
     name_parts,
+    parse_request,
     path_template,
-    request_of,
 )
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
@@ -147,7 +147,7 @@ class CodeAnswers:
             notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
-            notes.append(f"{counted(len(others), 'more route')}: {more}")
+            notes.append(f"{format_count(len(others), 'more route')}: {more}")
         return within_limit(lines, notes=[*dict.fromkeys(notes)])
 
     def what_touches(
@@ -233,7 +233,7 @@ class CodeAnswers:
             return explained if only_tests else "\n".join([explained, *notes])
         possible: Sequence[Use] = found.uses.possible
         if only_tests:
-            possible = [one for one in possible if is_test(path_of(one.uri))]
+            possible = [one for one in possible if is_test(path_from_uri(one.uri))]
         format_found = format_tests if only_tests else format_groups
         lines = [
             *format_found(found.shown, found.stated, several=self._several),
@@ -302,7 +302,9 @@ class CodeAnswers:
                     continue
                 way = found.get((owners[one.target], one.target))
                 before = (one.target,) if way is None else way[1]
-                node = node_of(one.within) if one.within else file_node(one.source, one.repository)
+                node = (
+                    build_node(one.within) if one.within else file_node(one.source, one.repository)
+                )
                 found[key] = node, (*before, node.name)
                 if one.within is not None:
                     frontier.append(node)
@@ -316,7 +318,7 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         uris = resolver.documents(path)
-        found = [node_of(one) for one in resolver.view.within_any(uris)]
+        found = [build_node(one) for one in resolver.view.within_any(uris)]
         if found:
             return within_limit(format_definitions(found, several=True))
         if uris:
@@ -349,7 +351,7 @@ class CodeAnswers:
             [one for walk in runs for one in walk.relations], several=self._several
         )
         left = len(targets) - _FEW
-        notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
+        notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
         return within_limit(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
@@ -393,7 +395,7 @@ class CodeAnswers:
         related = [one for one in _sources(users, _RELATES) if one not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
-            [f"users of {counted(left, 'more relation')} to its models were not looked for"]
+            [f"users of {format_count(left, 'more relation')} to its models were not looked for"]
             if left > 0
             else []
         )
@@ -437,7 +439,7 @@ class CodeAnswers:
         resolver = self._resolver
         uris = [] if resolver is None else resolver.documents(path)
         defined = [] if resolver is None else resolver.view.within_any(uris)
-        return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
+        return [node.name for node in map(build_node, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
@@ -470,7 +472,7 @@ class CodeAnswers:
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None or not name:
             return _NOTHING
-        names = () if known else clarification_of(view, name, first=first).names
+        names = () if known else build_clarification(view, name, first=first).names
         message = _UNUSED if known else _NOTHING
         message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
         lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
@@ -492,15 +494,15 @@ def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
 
 def _coverage_note(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:
     """Return the number of uses in an answer, and how each language's files were read."""
-    parts = [counted(count, "use")]
+    parts = [format_count(count, "use")]
     if uses.possible:
-        parts.append(counted(len(uses.possible), "possible one"))
+        parts.append(format_count(len(uses.possible), "possible one"))
     parts += _omitted_note(uses)
     return "; ".join(filter(None, (*parts, resolver.coverage())))
 
 
 def _omitted_note(uses: UsesFound) -> list[str]:
-    return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
+    return [f"at least {format_count(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
 def _last_name(name: str) -> str:
@@ -526,13 +528,13 @@ def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
     for one in members:
-        found.setdefault((one.source, one.name), node_of(one))
+        found.setdefault((one.source, one.name), build_node(one))
     return [*found.values()]
 
 
 def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path is longer or shorter than the paths of these routes."""
-    asked = request_of(said)
+    asked = parse_request(said)
     shown = [name.removeprefix(ROUTE) for name in routes]
     depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
     if asked and path_template(asked[1]).count("/") not in depths:

@@ -185,7 +185,7 @@ class _Names:
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
-            return replace(passage, definition=_definition_of(units))
+            return replace(passage, definition=_get_shared_definition(units))
         unit, path = units[0], passage.heading_path
         if unit.signature and self._text[unit.start : passage.start].strip():
             path = (*path, unit.signature)
@@ -193,7 +193,7 @@ class _Names:
         return replace(passage, heading_path=path, definition=definition)
 
 
-def _definition_of(units: Sequence[Unit]) -> Definition:
+def _get_shared_definition(units: Sequence[Unit]) -> Definition:
     """Return the role and the symbol that all these units share."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, build_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def relations(
         kinds=kind or (),
         direction=direction,
         depth=depth,
-        caller=caller_of(principal, role),
+        caller=build_caller(principal, role),
         as_json=json,
     )
 
@@ -74,7 +74,7 @@ def symbols(
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name=name, caller=caller_of(principal, role), as_json=json)
+    command_line.show_symbols(tenant, name=name, caller=build_caller(principal, role), as_json=json)
 
 
 @app.command("outline")
@@ -88,7 +88,7 @@ def outline(
     """Show the definitions in a document."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, path=path, caller=caller_of(principal, role), as_json=json)
+    command_line.show_symbols(tenant, path=path, caller=build_caller(principal, role), as_json=json)
 
 
 def _print_answer(
@@ -119,7 +119,7 @@ def search(
         question,
         source_types=source_type,
         path=path,
-        caller=caller_of(principal, role),
+        caller=build_caller(principal, role),
         as_json=json,
     )
 
@@ -136,7 +136,7 @@ def serves(
 ) -> None:
     """Show what serves a route, and what it touches."""
     _print_answer(
-        tenant, caller_of(principal, role), lambda about: about.who_serves(route), as_json=json
+        tenant, build_caller(principal, role), lambda about: about.who_serves(route), as_json=json
     )
 
 
@@ -155,7 +155,7 @@ def touches(
         raise typer.BadParameter("set at least one of --table, --symbol and --path")
     _print_answer(
         tenant,
-        caller_of(principal, role),
+        build_caller(principal, role),
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
         as_json=json,
     )
@@ -175,7 +175,7 @@ def impact(
         raise typer.BadParameter("set at least one of --symbol and --path")
     _print_answer(
         tenant,
-        caller_of(principal, role),
+        build_caller(principal, role),
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
         as_json=json,
     )
@@ -198,7 +198,7 @@ def show_tests(
         raise typer.BadParameter("set at least one of --symbol, --path and --route")
     _print_answer(
         tenant,
-        caller_of(principal, role),
+        build_caller(principal, role),
         lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
         as_json=json,
     )
@@ -218,7 +218,7 @@ def history(
         raise typer.BadParameter("set at least one of --symbol and --path")
     _print_answer(
         tenant,
-        caller_of(principal, role),
+        build_caller(principal, role),
         lambda about: about.history_of(symbol=symbol, path=path),
         as_json=json,
     )
@@ -234,7 +234,7 @@ def rules(
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
     _print_answer(
-        tenant, caller_of(principal, role), lambda about: about.rules_for(paths), as_json=json
+        tenant, build_caller(principal, role), lambda about: about.rules_for(paths), as_json=json
     )
 
 

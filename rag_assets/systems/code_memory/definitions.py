@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from rag_assets.assets.descriptions import described
+from rag_assets.assets.descriptions import describe_asset
 from rag_assets.assets.metadata_values import table
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 
-_RELATIONS = described(
+_RELATIONS = describe_asset(
     """What relates to what in a tenant's repositories, counted by kind.
 
 Reported by each run that has published source code, for tenants that read it.
@@ -83,7 +83,7 @@ def _format_list(lines: list[str]) -> str:
     return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
 
 
-def verdict_of(
+def build_verdict(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
     """Return whether the recorded relations match the indexed texts, as a check's verdict.
@@ -144,14 +144,16 @@ def relations_check(context: CheckContext) -> Verdict:
     documents, ref = context.tenant.catalog.documents, context.tenant.ref
     found = documents.find(ref.id, [*drift.altered]) if drift.altered else []
     uris = {document.document_id: document.uri for document in found}
-    return verdict_of(drift, uris, writer_at_work=other_writer)
+    return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
 def _describe_drift(drift: RelationDrift, *, writer_at_work: bool) -> str:
     if drift.none and not drift.compared:
         return "no source code is indexed"
     if drift.none:
-        return f"the relations of {counted(drift.compared, 'text')} match the facts in the lake"
+        return (
+            f"the relations of {format_count(drift.compared, 'text')} match the facts in the lake"
+        )
     if writer_at_work:
         advice = "a run is writing for this tenant: run the check again after that run has ended"
     else:

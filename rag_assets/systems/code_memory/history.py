@@ -17,11 +17,11 @@ from time import thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from rag_assets.common.errors import ListingFailed, RagAssetsError
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.kinds import SourceContext
-from rag_assets.ingest.sources.model import path_of
-from rag_assets.privacy.masker import masker_of
+from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.privacy.masker import get_masker
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.systems.code_memory.sources.repositories.repository import Repository
 from rag_assets.tenants.model import Tenant
@@ -106,12 +106,12 @@ class Histories:
         self._context = SourceContext(
             base=settings.home, allowed_roots=tuple(settings.allowed_roots)
         )
-        self._masker = masker_of(settings.local)
+        self._masker = get_masker(settings.local)
 
     def lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
         """Yield the commits that changed a target, newest first, and why others may be missing."""
         yield f"{target.shown}:"
-        path = path_of(target.uri)
+        path = path_from_uri(target.uri)
         try:
             source = self._source(target.uri.partition("/")[0])
             if source is None:
@@ -128,7 +128,7 @@ class Histories:
         for one in found.changes:
             shown = self._masker.text(f"{one.subject}  ({one.author})")
             yield f"  {one.date}  {one.id[:9]}  {shown}"
-        looked_at = counted(found.looked_at, "commit")
+        looked_at = format_count(found.looked_at, "commit")
         yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
         if differs:
             yield "  the file has changes that are not committed: its lines may have moved"

@@ -39,7 +39,7 @@ _SHELLS: Final = re.compile(
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def block_of(tenant: str, path: str) -> str:
+def build_hook_block(tenant: str, path: str) -> str:
     """Return the block that reports changes for one tenant by creating a file at a path."""
     place = shlex.quote(path)
     # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
@@ -128,7 +128,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         )
     told_folder = hooked_folder(local)
     told_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    block = block_of(tenant, str((told_folder / tenant).absolute()))
+    block = build_hook_block(tenant, str((told_folder / tenant).absolute()))
     folder = hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
     changed, kept = [], []

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
 from rag_assets.systems.code_memory.languages.tags import tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
-from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, node_of
+from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, build_node
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.sources.records import repository_of
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
@@ -75,7 +75,7 @@ class NameResolver:
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(tuple(members)))
         ]
-        return _sort_routes(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
+        return _sort_routes(build_node(one) for one in self.view.defined([*dict.fromkeys(found)]))
 
     def symbols(self, said: str) -> list[Node]:
         """Return the definitions that a name refers to, as written or as spelled in the index."""
@@ -132,7 +132,7 @@ class NameResolver:
 
     def within(self, said: str) -> list[Node]:
         """Return the definitions of the files that a path refers to."""
-        return [*map(node_of, self.view.within_any(self.documents(said)))]
+        return [*map(build_node, self.view.within_any(self.documents(said)))]
 
     def coverage(self) -> str:
         """Return how the files of each language were read, for the end of an answer about uses."""
@@ -148,20 +148,20 @@ class NameResolver:
             )
             if languages
         ]
-        files = ", ".join(f"{counted(counts[one], 'file')} in {one}" for one in rest)
+        files = ", ".join(f"{format_count(counts[one], 'file')} in {one}" for one in rest)
         if files:
             parts.append(f"read for names only: {files}")
         if unread:
-            parts.append(f"not read for uses yet: {counted(unread, 'file')}")
+            parts.append(f"not read for uses yet: {format_count(unread, 'file')}")
         return "; ".join(parts)
 
     def _find_exact_path(self, path: str) -> list[str]:
         """Return the URIs of the files with exactly this path, in any repository."""
-        uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
+        uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
         return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
 
     def _find_definitions(self, name: str) -> list[Node]:
-        return [*map(node_of, self.view.named(name))]
+        return [*map(build_node, self.view.named(name))]
 
     def _tables(self, name: str) -> list[str]:
         found = [
@@ -183,19 +183,19 @@ class NameResolver:
         """Return definitions whose last part is this name, such as a method of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [node_of(one) for one in like if _last_part(one.name).lower() in wanted]
+        found = [build_node(one) for one in like if _last_part(one.name).lower() in wanted]
         return found[:MOST_MEANT]
 
     @property
     def _uris(self) -> list[str]:
         """Return the URIs of all files; they are read only if no file has exactly the path."""
         found = self.view.documents([*_OF_FILES])
-        return [one.uri for one in found if repository_of(one.source) == one.source]
+        return [one.uri for one in found if get_repository_source(one.source) == one.source]
 
 
 def _language(uri: str) -> str:
     """Return the language of a program file; "" for other files."""
-    media_type = repository_type_of(path_of(uri)) or ""
+    media_type = find_repository_type(path_from_uri(uri)) or ""
     language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language
 

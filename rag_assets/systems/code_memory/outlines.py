@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.model import path_of
-from rag_assets.search.contexts import neutralised
+from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
-from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000
@@ -33,7 +33,7 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     shown: list[str] = []
     left = 0
     for line in lines:
-        safe = neutralised(line)
+        safe = escape_imitations(line)
         needed = count_text(safe) + 1
         if left or needed > room:
             left += 1
@@ -47,14 +47,14 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 def one_line(name: str) -> str:
     """Return a name from a repository as a short text on one line."""
-    return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
+    return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
 
 
 def place(uri: str | None, line: int | None, *, several: bool) -> str:
     """Return `path:line` of a place; if `several`, the path starts with the repository's name."""
-    if uri is None or repository_of(uri.partition("/")[0]) != uri.partition("/")[0]:
+    if uri is None or get_repository_source(uri.partition("/")[0]) != uri.partition("/")[0]:
         return ""  # Derived documents have no lines: the lines that state them are shown.
-    path = uri if several else path_of(uri)
+    path = uri if several else path_from_uri(uri)
     return path if line is None else f"{path}:{line}"
 
 
@@ -68,7 +68,7 @@ def shown_name(name: str) -> str:
     The file, which is shown next to the name, tells definitions of several packages apart.
     """
     if name.startswith(_FILE):
-        return path_of(name.removeprefix(_FILE))
+        return path_from_uri(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
     shown = (name.partition("#")[2] or name).removeprefix("route:")
     if not _DOTTED.fullmatch(shown):
@@ -214,7 +214,7 @@ def format_tests(
     calling: list[str] = []
     lines = {one.source: (one.uri, one.line_start) for one in stated}
     for node, path in found:
-        if node.uri is None or not is_test(path_of(node.uri)):
+        if node.uri is None or not is_test(path_from_uri(node.uri)):
             continue
         at = lines.get(node.name, (node.uri, node.line_start))
         through = " < ".join(shown_name(name) for name in reversed(path[:-1]))

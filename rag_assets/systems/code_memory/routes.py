@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.api.guard import Guarded
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.systems.code_memory.access import AskedProject, ProjectDependency
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.tenants.model import Tenant
 
-_REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
+_REFUSED = document_problems(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
 
 _Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.globs import compile_globs
-from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
@@ -123,7 +123,7 @@ class _Candidate:
     def _applies_to(self, file: AskedFile) -> bool:
         if self.kind not in _RULES:
             return False
-        path = _TOOL_FOLDER.sub("", path_of(self.document.uri))
+        path = _TOOL_FOLDER.sub("", path_from_uri(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
 
 
@@ -151,7 +151,7 @@ class RuleBook:
             read = texts.get(one.document.document_id)
             lines += one.describe("" if read is None else read.text, files, several=several)
         left += max(0, len(found) - MOST_DOCUMENTS)
-        lacking = [f"{counted(left, 'more document')} not read"] if left else []
+        lacking = [f"{format_count(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
         return lines, [f"this may lack something: {one}" for one in lacking]
@@ -174,7 +174,7 @@ class RuleBook:
         found: list[_Candidate] = []
         unknown = 0
         for document in self.view.documents([*_ORDER, _FILE]):
-            kind = _type_of(document)
+            kind = _get_type(document)
             if kind not in _ORDER:
                 continue
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
@@ -198,7 +198,7 @@ class RuleBook:
                 break
         else:
             paths = _list_possible_paths(bare, repositories)
-        held = {uri_of(source, path) for source, each in paths.items() for path in each}
+        held = {build_uri(source, path) for source, each in paths.items() for path in each}
         names = self._names([*held]) | {bare, *(path for each in paths.values() for path in each)}
         last = bare.rpartition("/")[2]
         return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
@@ -206,12 +206,12 @@ class RuleBook:
     def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
         """Return the paths of the existing files that a path may refer to, by repository."""
         first, _, rest = bare.partition("/")
-        uris = [bare, *(uri_of(source, bare) for source in repositories)]
+        uris = [bare, *(build_uri(source, bare) for source in repositories)]
         if first in repositories and rest:
-            uris.append(uri_of(first, rest))
+            uris.append(build_uri(first, rest))
         paths: dict[str, list[str]] = {}
         for file in self.view.files([FILE + uri for uri in dict.fromkeys(uris)]):
-            paths.setdefault(file.repository, []).append(path_of(file.uri or ""))
+            paths.setdefault(file.repository, []).append(path_from_uri(file.uri or ""))
         return paths
 
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
@@ -239,9 +239,9 @@ def _list_edge_targets(files: Sequence[AskedFile]) -> list[str]:
     return sorted({target for targets in each for target in targets})
 
 
-def _type_of(document: FoundDocument) -> str:
+def _get_type(document: FoundDocument) -> str:
     if document.source_type == _FILE:
-        return type_of_place(path_of(document.uri))
+        return type_of_place(path_from_uri(document.uri))
     return document.source_type
 
 

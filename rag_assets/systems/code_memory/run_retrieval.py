@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.access import AccessPolicy
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import (
@@ -37,14 +37,14 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
     NodeKey,
+    build_node,
     file_node,
-    node_of,
-    relation_of,
+    find_relation,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
-from rag_assets.systems.code_memory.sources.records import RunsConfig, repository_of
+from rag_assets.systems.code_memory.sources.records import RunsConfig, get_repository_source
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.tenants.model import Tenant
 
@@ -72,7 +72,7 @@ _OF_SERVERS: Final = ("laravel", "django")
 """Frameworks whose routes and tables are derived."""
 
 
-def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
+def build_metadata(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
     """Return the metadata of each hit, limited to what the caller may read.
 
     Args:
@@ -91,7 +91,7 @@ def _metadata(
     lines = hit.line_start, hit.line_end
     return ChunkMetadata(
         framework=framework,
-        file_path=path_of(hit.uri),
+        file_path=path_from_uri(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
         language=None if _is_derived(hit) else hit.language,
         related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
@@ -106,7 +106,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
-            found[repository_of(edge.source)].append(_PACKAGES[edge.target])
+            found[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
     return found
 
 
@@ -122,7 +122,7 @@ def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) ->
 def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
-    for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
+    for one in map(build_node, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
     own = [[*_nodes(hit, defined)] for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
@@ -130,7 +130,7 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
     known = view.ends(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
-        relation = relation_of(edge, known)
+        relation = find_relation(edge, known)
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             neighbours[source][target] = neighbours[target][source] = None
@@ -183,7 +183,7 @@ def _is_derived(hit: Hit) -> bool:
 
 
 def _repository(hit: Hit) -> str:
-    return repository_of(hit.uri.partition("/")[0])
+    return get_repository_source(hit.uri.partition("/")[0])
 
 
 NOTICE: Final = "RAG is OFF for this run"
@@ -319,7 +319,7 @@ class RunRetrieval:
             return ()
 
         def read_metadata() -> list[ChunkMetadata]:
-            return metadata_of(self.walker.serving_view(ref.id, caller), hits)
+            return build_metadata(self.walker.serving_view(ref.id, caller), hits)
 
         return tuple(map(_shown_chunk, hits, await run_sync(read_metadata)))
 
@@ -347,7 +347,7 @@ def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
         path=hit.uri,
-        repository=repository_of(hit.uri.partition("/")[0]),
+        repository=get_repository_source(hit.uri.partition("/")[0]),
         commit=None if hit.origin is None else hit.origin.commit,
         differs=None if hit.origin is None else hit.origin.differs,
         metadata_json=metadata,

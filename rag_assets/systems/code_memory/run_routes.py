@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.guard import Guarded
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.api.run_responses import (
     CodeRun,
     IndexedProject,
@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.runs import (
 from rag_assets.systems.code_memory.service import index_again, invalidate
 from rag_assets.tenants.model import Tenant
 
-_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+_REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 _MOST_PATHS = 200
 _RUN = "/{project_id}/runs/{run}"
 
@@ -157,7 +157,7 @@ async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> 
     return await asked.write(receive)
 
 
-@router.post("/{project_id}/retrieve", responses=documented(402, 502))
+@router.post("/{project_id}/retrieve", responses=document_problems(402, 502))
 async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> RetrievedChunks:
     """Find the passages of a project's repositories for the prompt of a run.
 

@@ -28,7 +28,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
@@ -159,12 +159,14 @@ def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]
     return found
 
 
-def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
+def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
     """Return a tenant's sources that store the events of runs, one for each repository."""
     return tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
 
 
-def readings_of(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
+def list_path_readings(
+    configs: Iterable[RunsConfig], path: str
+) -> Iterator[tuple[RunsConfig, str]]:
     """Yield each source, and the path in it, that a path with or without repository may mean."""
     for config in configs:
         yield config, path
@@ -174,11 +176,13 @@ def readings_of(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[Runs
 
 def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     """Return the possible document ids of these paths, whether or not the documents exist."""
-    configs = runs_of(tenant)
-    return frozenset(document_id(c.of, p) for path in paths for c, p in readings_of(configs, path))
+    configs = list_runs_sources(tenant)
+    return frozenset(
+        document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
+    )
 
 
-def documents_of(
+def find_document_ids(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
 ) -> frozenset[str]:
     """Return the ids of the documents that paths may refer to.
@@ -189,7 +193,8 @@ def documents_of(
     """
     columns = documents.c
     query = select(columns.document_id).where(
-        columns.tenant == tenant.id, is_any_of(columns.document_id, named_documents(tenant, paths))
+        columns.tenant == tenant.id,
+        matches_any(columns.document_id, named_documents(tenant, paths)),
     )
     if not with_deleted:
         query = query.where(columns.status != "DELETED")
@@ -322,14 +327,14 @@ class _SourcesOfRuns:
     def of(
         cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
     ) -> _SourcesOfRuns:
-        configs = runs_of(tenant)
+        configs = list_runs_sources(tenant)
         if not configs:
             raise NoRecordsSource(
                 f"tenant {tenant.id!r} has no source that reads files",
                 hint="add the repository to the tenant's `sources`",
             )
         paths = [event.path for event in events if event.path]
-        return cls(configs, documents_of(connection, tenant, paths, with_deleted=True))
+        return cls(configs, find_document_ids(connection, tenant, paths, with_deleted=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores an event about a path, and the path in the repository.
@@ -337,7 +342,7 @@ class _SourcesOfRuns:
         A file that no listing has found yet belongs to the first repository, unless its path starts
         with the name of a repository.
         """
-        possible = [*readings_of(self.configs, path)]
+        possible = [*list_path_readings(self.configs, path)]
         for config, within in possible:
             if document_id(config.of, within) in self.known:
                 return config, within

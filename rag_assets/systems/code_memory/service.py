@@ -25,10 +25,10 @@ from rag_assets.systems.code_memory.run_retrieval import (
     RetrievalQuestion,
     RunRetrieval,
 )
-from rag_assets.systems.code_memory.runs import Run, Runs, documents_of, named_documents
+from rag_assets.systems.code_memory.runs import Run, Runs, find_document_ids, named_documents
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 
 def index_again(
@@ -83,7 +83,7 @@ def invalidate(
 
 def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
     with catalog.database.begin() as connection:
-        return documents_of(connection, tenant, paths)
+        return find_document_ids(connection, tenant, paths)
 
 
 def _commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
@@ -143,7 +143,7 @@ class CodeMemory:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"the question is not valid: {problem_of(first)}", hint="correct that field"
+                f"the question is not valid: {describe_problem(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
         asking = None if run is None else await run_sync(self._run, run)

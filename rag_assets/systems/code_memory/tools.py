@@ -73,7 +73,7 @@ async def _what_touches(
     return await _ask(knowledge, lambda about: about.what_touches(**names))
 
 
-async def _impact_of(
+async def _find_impact(
     knowledge: Knowledge, symbols: _Names | None = None, paths: _Names | None = None
 ) -> str:
     _require_one(symbols=symbols, paths=paths)
@@ -82,7 +82,7 @@ async def _impact_of(
     )
 
 
-async def _tests_of(
+async def _find_tests(
     knowledge: Knowledge,
     symbols: _Names | None = None,
     paths: _Names | None = None,
@@ -99,14 +99,14 @@ async def _outline(knowledge: Knowledge, path: _Name) -> str:
     return await _ask(knowledge, lambda about: about.outline(path))
 
 
-async def _history_of(
+async def _find_history(
     knowledge: Knowledge, symbol: _Name | None = None, path: _Name | None = None
 ) -> str:
     names = _require_one(symbol=symbol, path=path)
     return await _ask(knowledge, lambda about: about.history_of(**names))
 
 
-async def _rules_for(knowledge: Knowledge, paths: _Names) -> str:
+async def _find_rules(knowledge: Knowledge, paths: _Names) -> str:
     return await _ask(knowledge, lambda about: about.rules_for(paths))
 
 
@@ -152,17 +152,19 @@ WHAT_TOUCHES = _tool(
 IMPACT_OF = _tool(
     "impact_of",
     "All that depends on symbols or files, transitively: routes and tests first.",
-    _impact_of,
+    _find_impact,
 )
 TESTS_OF = _tool(
-    "tests_of", "Tests of symbols, files or a route: by HTTP, calls, or name.", _tests_of
+    "tests_of", "Tests of symbols, files or a route: by HTTP, calls, or name.", _find_tests
 )
 OUTLINE = _tool("outline", "The definitions of a file, with lines.", _outline)
 HISTORY_OF = _tool(
     "history_of",
     "The commits and agents' runs that changed a symbol (its lines) or a file, newest first.",
-    _history_of,
+    _find_history,
 )
 RULES_FOR = _tool(
-    "rules_for", "Rules, decisions and known bugs that are about files: before editing.", _rules_for
+    "rules_for",
+    "Rules, decisions and known bugs that are about files: before editing.",
+    _find_rules,
 )

@@ -20,9 +20,9 @@ from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, with_reading_session
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
-from rag_assets.search.contexts import neutralised
+from rag_assets.search.contexts import escape_imitations
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.command_line import parse_id
@@ -158,7 +158,7 @@ class Assessor:
         found = [
             _format_numbered(number, one) for number, one in enumerate(answer.patterns, start=1)
         ]
-        text = "\n\n".join([f"Problem: {neutralised(pattern.problem)}", *found])
+        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *found])
         grades += await self._request_grades(
             "relevance", text, [str(one.id) for one in answer.patterns]
         )
@@ -218,11 +218,11 @@ def parse_grades(text: str) -> list[_OneGrade]:
 def _format_numbered(number: int, pattern: Pattern) -> str:
     lines = [
         f"{number}.",
-        f"Problem: {neutralised(pattern.problem)}",
-        f"Solution: {neutralised(pattern.solution)}",
+        f"Problem: {escape_imitations(pattern.problem)}",
+        f"Solution: {escape_imitations(pattern.solution)}",
     ]
     if pattern.when_to_try is not None:
-        lines.append(f"When to try: {neutralised(pattern.when_to_try)}")
+        lines.append(f"When to try: {escape_imitations(pattern.when_to_try)}")
     return "\n".join(lines)
 
 
@@ -231,7 +231,7 @@ def assess_patterns(
     session: Session, tenant: str, *, patterns: int, after: str | None, as_json: bool
 ) -> None:
     """Grade patterns by the tenant's chat model, and print the grades."""
-    experience = Experience(session.catalog, masker_of(session.settings.local))
+    experience = Experience(session.catalog, get_masker(session.settings.local))
     record = experience.record(tenant)
     chosen = experience.administration.page(
         record, after=None if after is None else parse_id(after), limit=patterns

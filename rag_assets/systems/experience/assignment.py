@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, select
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.embedding import vectors_of
+from rag_assets.pipeline.embedding import get_vectors
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import is_any_of
+from rag_assets.storage.catalog.database import matches_any
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.systems.experience.differences import (
     find_problem_difference,
@@ -203,7 +203,7 @@ class Assigner:
             for entry in compared
             for text in (compared_problem(entry), describe_solution(entry))
         }
-        vectors, reason = vectors_of(ctx, self._serving, texts)
+        vectors, reason = get_vectors(ctx, self._serving, texts)
         return near, vectors, reason
 
     async def _fetch_rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
@@ -218,7 +218,7 @@ class Assigner:
 
     def _find_entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
-            _STAGED.tenant == self._ctx.ref.id, is_any_of(_STAGED.document_id, document_ids)
+            _STAGED.tenant == self._ctx.ref.id, matches_any(_STAGED.document_id, document_ids)
         )
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
@@ -228,14 +228,14 @@ class Assigner:
 
     def _find_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
         found: dict[str, _KnownEntry] = {}
-        for one in self._read_known(is_any_of(_STAGED.exact_key, keys)):
+        for one in self._read_known(matches_any(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
 
     def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
         """Return the problems of patterns by problem key."""
         found: dict[str, UUID] = {}
-        for one in self._read_known(is_any_of(_STAGED.problem_key, keys)) if keys else ():
+        for one in self._read_known(matches_any(_STAGED.problem_key, keys)) if keys else ():
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 

@@ -16,7 +16,7 @@ from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, U
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller
 from rag_assets.systems.experience.errors import ProblemsDiffer
@@ -38,7 +38,7 @@ from rag_assets.systems.experience.model import (
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 _STANDARD_INPUT = "-"
 _PAGE = 200
@@ -312,7 +312,7 @@ def report(session: Session, tenant: str, *, as_json: bool) -> None:
 
 
 def _open_experience(session: Session) -> Experience:
-    return Experience(session.catalog, masker_of(session.settings.local))
+    return Experience(session.catalog, get_masker(session.settings.local))
 
 
 def _answer_question(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
@@ -340,7 +340,7 @@ def _read_drafts(file: Path) -> Iterator[EntryDraft]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"line {number}: {problem_of(first)}", hint="correct this line"
+                f"line {number}: {describe_problem(first)}", hint="correct this line"
             ) from None
         try:
             require_no_problem(entry_problems(draft))

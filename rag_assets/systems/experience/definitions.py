@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.declarations import Naming, sensor
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
@@ -44,7 +44,7 @@ def checkpoints_sensor(
     requests = [
         dg.RunRequest(
             partition_key=id_,
-            run_key=key_of("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
+            run_key=compute_key("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
             tags={REASON_TAG: "a checkpoint is waiting", **runs.installation_tags},
         )
         for id_, ids in waiting.items()

@@ -23,11 +23,11 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.errors import UnknownProject
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (
@@ -121,7 +121,9 @@ class Entries:
         """
         require_no_problem(entry_problems(draft))
         require_verified(draft)
-        content = key_of("entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"}))
+        content = compute_key(
+            "entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"})
+        )
         clean, rules = self._mask_draft(draft)
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
@@ -162,7 +164,7 @@ class Entries:
             query = query.where(_STAGED.project_id == project_id)
         if token is not None:
             names = {token, f"token:{token}"}
-            query = query.where(is_any_of(_STAGED.contributed_by, names))
+            query = query.where(matches_any(_STAGED.contributed_by, names))
         with self._database.begin() as connection:
             return [entry_from_row(row) for row in connection.execute(query)]
 
@@ -291,7 +293,7 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "source_type": SOURCE_TYPE,
         "source_id": str(entry.id),
         "document_id": record_document_id(source, SOURCE_TYPE, str(entry.id)),
-        "record_key": key_of("record", digest, said),
+        "record_key": compute_key("record", digest, said),
         "text": text,
         "media_type": "text/plain",
         "size": len(data),

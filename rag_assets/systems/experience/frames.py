@@ -139,11 +139,11 @@ def is_gap(lines: Sequence[str], at: int) -> bool:
     )
     if not following:
         return False
-    is_frame = parse_frame_at(lines, following) is not None
+    is_frame = parse_frame(lines, following) is not None
     return is_frame or BESIDE_FRAMES.match(lines[following]) is not None
 
 
-def parse_frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
+def parse_frame(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
     """Return the frame that starts at a line, and its number of lines; None if there is none."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):

@@ -17,7 +17,7 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceK
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 from rag_assets.search.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 ANY_AGENT = "any"
 """The agent type of an entry that applies to every agent."""
@@ -403,7 +403,7 @@ def validate_fields(model: type[_Model], given: Mapping[str, Any], *, hint: str)
         return model.model_validate({name: one for name, one in given.items() if one is not None})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint=hint) from None
+        raise InvalidRequest(describe_problem(first), hint=hint) from None
 
 
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:

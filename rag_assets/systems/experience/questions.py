@@ -34,7 +34,7 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     UnknownTenant,
 )
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.model import (
     MAX_QUERY,
     MAX_TOP_K,
@@ -44,7 +44,7 @@ from rag_assets.search.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.search.progress import NO_LIMITS, Patience, limited
+from rag_assets.search.progress import NO_LIMITS, Patience, limit_time
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.code_contents import add_stale_paths
@@ -175,7 +175,7 @@ class Questions:
         """
         patient = replace(self, patience=_PATIENCE)
         try:
-            with limited(_PATIENCE.whole, _timeout_error):
+            with limit_time(_PATIENCE.whole, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
         except RagAssetsError as error:
             reason = _explain_error(error)
@@ -399,7 +399,7 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
         for uri in (hit.uri, *hit.also):
             # Records of this type in another source of the tenant are not entries.
             with suppress(ValueError):
-                scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.cosine or 0.0)
+                scores.setdefault(UUID(path_from_uri(uri).rpartition("/")[2]), hit.cosine or 0.0)
     return scores
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag_assets.api.experience_responses import EntryType, Pattern
 from rag_assets.common.tokens import count_text
-from rag_assets.search.contexts import escaped, folded, neutralised
+from rag_assets.search.contexts import escape_imitations, escape_places, fold_text
 from rag_assets.search.hits import first_sentences
 
 _Z = 1.959964
@@ -207,13 +207,15 @@ def _render_heading(number: int, pattern: Pattern) -> str:
 
 def _render_field(value: str) -> str:
     """Return a field's text, indented, with imitations of the block's lines escaped."""
-    lines = _escape_imitations(neutralised(value.strip())).splitlines()
+    lines = _escape_imitations(escape_imitations(value.strip())).splitlines()
     return "\n".join([*lines[:1], *(f"  {line}" for line in lines[1:])])
 
 
 def _escape_imitations(text: str) -> str:
     """Escape imitations of a block's lines by a backslash."""
-    return escaped(text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(folded(text))])
+    return escape_places(
+        text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
+    )
 
 
 def _fits(patterns: Sequence[Pattern], tokens: int) -> bool:

@@ -32,7 +32,7 @@ from rag_assets.api.experience_responses import (
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Forbidden, Identity
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
@@ -56,7 +56,7 @@ from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Checkpoint, Experience
 
-_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
+_REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED, _FOUND = 201, 200
 _T = TypeVar("_T")
 
@@ -247,7 +247,7 @@ async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointP
     return found.progress
 
 
-@router.post("/task", responses=documented(402, 502))
+@router.post("/task", responses=document_problems(402, 502))
 async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
     """Find patterns of past projects for a task. For orchestrators."""
     asked = asker.about(body.tenant)
@@ -255,7 +255,7 @@ async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
     return await asked.questions.for_task(record, body, asked.identity.caller)
 
 
-@router.post("/failure", responses=documented(402, 502))
+@router.post("/failure", responses=document_problems(402, 502))
 async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
     """Find solutions of similar failures. For orchestrators."""
     asked = asker.about(body.tenant)
@@ -263,7 +263,7 @@ async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
     return await asked.questions.for_failure(record, body, asked.identity.caller)
 
 
-@router.post("/context", responses=documented(402, 502))
+@router.post("/context", responses=document_problems(402, 502))
 async def context(body: ContextQuestion, asker: AskingDependency) -> Context:
     """Write an agent's context for a task, with patterns of past projects. For orchestrators."""
     asked = asker.about(body.tenant)

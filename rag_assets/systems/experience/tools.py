@@ -21,8 +21,8 @@ from rag_assets.api.experience_responses import (
 )
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.mcp.tools import Knowledge, Tool, current_message
-from rag_assets.privacy.masker import masker_of
-from rag_assets.search.contexts import neutralised
+from rag_assets.privacy.masker import get_masker
+from rag_assets.search.contexts import escape_imitations
 from rag_assets.search.model import Caller, Role
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.model import (
@@ -286,7 +286,7 @@ async def _ask(
 
 
 def _create_experience(knowledge: Knowledge) -> Experience:
-    masker = knowledge.masker or masker_of(None)
+    masker = knowledge.masker or get_masker(None)
     return Experience(knowledge.reader.catalog, masker)
 
 
@@ -301,9 +301,9 @@ def _neutralize_patterns(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
     return tuple(
         replace(
             pattern,
-            problem=neutralised(pattern.problem),
-            solution=neutralised(pattern.solution),
-            when_to_try=pattern.when_to_try and neutralised(pattern.when_to_try),
+            problem=escape_imitations(pattern.problem),
+            solution=escape_imitations(pattern.solution),
+            when_to_try=pattern.when_to_try and escape_imitations(pattern.when_to_try),
         )
         for pattern in patterns
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.systems.experience.frames import (
     BESIDE_FRAMES,
     MAX_LINE,
@@ -24,7 +24,7 @@ from rag_assets.systems.experience.frames import (
     Frame,
     build_frame,
     is_gap,
-    parse_frame_at,
+    parse_frame,
     read_lines,
     strip_prefix,
 )
@@ -73,7 +73,7 @@ class RaisedError:
         if not template and frame in {None, _NO_FRAME, _ANY_FRAME}:
             return None
         name = self.type if has_type else ""
-        return key_of("error signature", name, template.casefold(), frame or _NO_FRAME)
+        return compute_key("error signature", name, template.casefold(), frame or _NO_FRAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +203,9 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
     traces: list[Trace] = []
     at = 0
     while at < len(bare) and len(traces) < _MAX_TRACES:
-        if _PYTHON_START.match(bare[at]) or parse_frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
+        if _PYTHON_START.match(bare[at]) or parse_frame(bare, at) or _RUST_PANIC.match(bare[at]):
             floor = traces[-1].end_line if traces else 0
-            trace = _parse_trace_at(bare, at, floor)
+            trace = _parse_trace(bare, at, floor)
             at = max(trace.end_line, at + 1)
             traces = _join_trace(bare, traces, trace)
         else:
@@ -340,7 +340,7 @@ def _format_with_place(raised: RaisedError) -> str:
     return f"{raised.line} (at {place})"
 
 
-def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
+def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Return the trace around its first frame or first line.
 
     Args:
@@ -351,7 +351,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     if panic and panic[1] is None:
         at += 1
     while at < len(lines):
-        step = parse_frame_at(lines, at)
+        step = parse_frame(lines, at)
         if step is not None:
             frames.append(step[0])
             at += step[1]
@@ -376,7 +376,7 @@ def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
             else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
-    return _parse_trace_below(lines, start, at, floor, own)
+    return _parse_headed_trace(lines, start, at, floor, own)
 
 
 def _parse_python_trace(
@@ -389,7 +389,7 @@ def _parse_python_trace(
     return Trace((RaisedError("", "", own),), start, end)
 
 
-def _parse_trace_below(
+def _parse_headed_trace(
     lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
 ) -> Trace:
     """Return a trace with its exceptions above the frames."""

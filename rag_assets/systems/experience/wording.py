@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
@@ -110,7 +110,7 @@ def error_keys(entry: EntryDraft | Entry) -> list[str]:
 
 def exact_key(entry: EntryDraft | Entry) -> str:
     """Return a key that is equal for entries that differ only in case, blanks and encoding."""
-    return key_of(
+    return compute_key(
         "experience",
         entry.entry_type,
         (entry.gate_type or "").casefold(),
@@ -124,7 +124,7 @@ def problem_key(entry: EntryDraft | Entry) -> str | None:
     """Return a key that is equal for entries with the same problem; None for gate approvals."""
     if entry.entry_type == "gate_approval":
         return None
-    return key_of(
+    return compute_key(
         "experience problem",
         entry.entry_type,
         (entry.gate_type or "").casefold(),

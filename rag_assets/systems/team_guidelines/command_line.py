@@ -30,7 +30,7 @@ from rag_assets.common.errors import (
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.tenancy import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
@@ -44,7 +44,7 @@ from rag_assets.systems.team_guidelines.texts import (
     build_response,
     require_usable,
 )
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 from rag_assets.tenants.projects import Project
 
 _PIECE_BYTES = 1 << 20
@@ -261,7 +261,7 @@ def text(
     is_change = file is not None or clear
     if is_change:
         new = "" if file is None else _read_text_file(file)
-        require_usable(new, masker_of(session.settings.local))
+        require_usable(new, get_masker(session.settings.local))
         replaces = None if stored is None else {stored.version}
         stored = texts.put(opened.ref, new, by=operator(), replaces=replaces)
     if as_json:
@@ -324,7 +324,7 @@ def _parse_request(given: Mapping[str, Any]) -> ContextRequest:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigurationError(
-            problem_of(first),
+            describe_problem(first),
             hint="run `rag-assets guidelines context --help` for the allowed values",
         ) from None
 
@@ -334,7 +334,7 @@ def _open_project(
 ) -> tuple[Guidelines, OpenProject]:
     settings = session.settings
     blobs = open_blobs(settings)
-    uploads = Uploads(session.catalog, blobs, lambda: masker_of(settings.local))
+    uploads = Uploads(session.catalog, blobs, lambda: get_masker(settings.local))
     guidelines = Guidelines(session.catalog, session.embedders, blobs, uploads)
     record = Projects(session.catalog, settings).get(Project(PROFILE, organization, project))
     return guidelines, guidelines.projects.open_record(record)

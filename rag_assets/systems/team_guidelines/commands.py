@@ -13,7 +13,7 @@ from rag_assets.cli.arguments import (
     OrganizationArgument,
     ProjectArgument,
     RoleOption,
-    caller_of,
+    build_caller,
 )
 
 DocumentArgument: TypeAlias = Annotated[
@@ -168,5 +168,5 @@ def context(
     given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
     given["paths"] = path or []
     command_line.context(
-        organization, project, given, caller=caller_of(principal, role), as_json=json
+        organization, project, given, caller=build_caller(principal, role), as_json=json
     )

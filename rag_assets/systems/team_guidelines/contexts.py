@@ -40,11 +40,11 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.contexts import as_source, neutralised
-from rag_assets.search.hits import beginning_of, first_sentences, without_passages
+from rag_assets.search.contexts import as_source, escape_imitations
+from rag_assets.search.hits import first_sentences, truncate_hit, without_passages
 from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import Patience
 from rag_assets.storage.catalog.catalog import Catalog
@@ -341,7 +341,7 @@ def _reason_of_error(error: RagAssetsError) -> Reason:
 def _build_near_miss(hit: Hit) -> NearMiss:
     return NearMiss(
         document_id=hit.document_id,
-        file_name=file_name_of(hit),
+        file_name=get_file_name(hit),
         chunk_index=hit.ordinal,
         chunk_indexes=tuple(passage.ordinal for passage in hit.ranges),
         score=hit.cosine or 0.0,
@@ -408,9 +408,9 @@ def render_passages(
     return Section(rendered, count_text(rendered), chunks, len(hits) - len(packed))
 
 
-def file_name_of(hit: Hit) -> str:
+def get_file_name(hit: Hit) -> str:
     """Return the name of the file of a passage."""
-    return path_of(hit.uri).rpartition("/")[2]
+    return path_from_uri(hit.uri).rpartition("/")[2]
 
 
 def _fits(hits: Sequence[Hit], tokens: int) -> bool:
@@ -419,8 +419,8 @@ def _fits(hits: Sequence[Hit], tokens: int) -> bool:
 
 def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
     """Return the hit cut to the first sentences that fit after other hits; [] if none fits."""
-    text = first_sentences(hit.text, lambda text: _fits([*before, beginning_of(hit, text)], tokens))
-    return [beginning_of(hit, text)] if text else []
+    text = first_sentences(hit.text, lambda text: _fits([*before, truncate_hit(hit, text)], tokens))
+    return [truncate_hit(hit, text)] if text else []
 
 
 def _render(hits: Sequence[Hit]) -> str:
@@ -432,22 +432,24 @@ def _render_passage(number: int, hit: Hit) -> str:
     """Return a passage under a line that no document can imitate (see neutralised)."""
     page = describe_location(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
-    source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
-    return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"
+    source = as_source("; ".join(filter(None, (get_file_name(hit), page, headings))))
+    return (
+        f"--- Passage [{number}] (source: {source}) ---\n{escape_imitations(hit.text_in_context)}"
+    )
 
 
 def _build_chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
     return GuidelineChunk(
         number=number,
         document_id=hit.document_id,
-        file_name=file_name_of(hit),
+        file_name=get_file_name(hit),
         chunk_index=hit.ordinal,
         chunk_indexes=tuple(passage.ordinal for passage in hit.ranges) or (hit.ordinal,),
         score=hit.cosine,
         rule=rule,
         page=hit.page,
         heading_path=hit.heading_path,
-        tokens=count_text(neutralised(hit.text_in_context)),
+        tokens=count_text(escape_imitations(hit.text_in_context)),
         trimmed=hit.trimmed,
     )
 

@@ -21,8 +21,8 @@ from rag_assets.api.guideline_responses import (
     camel,
 )
 from rag_assets.api.model import DocumentId, named_versions
-from rag_assets.api.problems import documented
-from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, replaced
+from rag_assets.api.problems import document_problems
+from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, find_replaced_upload_id
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
 from rag_assets.storage.catalog.uploads.states import UploadStatus
@@ -58,13 +58,13 @@ _FILE_HEADERS = {
 uploading = APIRouter(
     prefix=_PREFIX,
     tags=["guidelines"],
-    responses=documented(401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503),
+    responses=document_problems(401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503),
     route_class=Streamed,
 )
 documents = APIRouter(
     prefix=_PREFIX,
     tags=["guidelines"],
-    responses=documented(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503),
+    responses=document_problems(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503),
     route_class=Guarded,
 )
 
@@ -121,7 +121,7 @@ async def upload(http: Request, response: Response, request: ProjectDependency) 
         caller=request.caller,
         receive=partial(library.uploads.receive, project.ref),
     ) as received:
-        name, replaces = form.finish(), replaced(form)
+        name, replaces = form.finish(), find_replaced_upload_id(form)
         examine = partial(library.uploads.examine, source, received)
         new = await request.read(partial(examine, file_name=name, by=request.caller))
         store = partial(library.uploads.store, project.ref, new, received)
@@ -181,7 +181,7 @@ async def enable_document(
 @documents.post(
     "/{document_id}/retry",
     status_code=202,
-    responses={_OK: {"model": GuidelineDocument}, **documented(402, 409)},
+    responses={_OK: {"model": GuidelineDocument}, **document_problems(402, 409)},
 )
 async def retry_document(
     request: ProjectDependency, document_id: DocumentId, response: Response
@@ -222,7 +222,7 @@ async def file(request: ProjectDependency, document_id: DocumentId) -> Streaming
     )
 
 
-_REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
+_REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
 
 prompting = APIRouter(
     prefix="/api/projects/{project_id}/guidelines",
@@ -261,7 +261,7 @@ class TextBody(BaseModel):
     ]
 
 
-@prompting.post("/context", responses=documented(400, 408, 413))
+@prompting.post("/context", responses=document_problems(400, 408, 413))
 async def context(body: ContextRequest, request: PromptDependency) -> GuidelinesContext:
     """Build the section of a prompt from passages, or else from the plain text; it may be empty.
 
@@ -285,7 +285,7 @@ async def text(request: ProjectDependency, response: Response) -> GuidelinesText
     return _respond(await request.read(lambda: stored.get(record.id)), response)
 
 
-@texts.put("/text", responses=documented(400, 408, 412, 413, 428))
+@texts.put("/text", responses=document_problems(400, 408, 412, 413, 428))
 async def put_text(
     body: TextBody,
     request: ProjectDependency,

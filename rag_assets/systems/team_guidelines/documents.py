@@ -26,7 +26,7 @@ from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.prices import FREE
 from rag_assets.pipeline.chunking import lines_by_rule
@@ -179,7 +179,7 @@ def read_progress(
                 source=document.source,
                 source_type=document.source_type,
                 media_type=head.media_type,
-                path=path_of(document.uri),
+                path=path_from_uri(document.uri),
             )
             chunk_keys[document.document_id] = chunk_set_key(
                 head.digest, head.media_type, parameters

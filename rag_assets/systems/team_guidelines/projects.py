@@ -32,7 +32,7 @@ from rag_assets.common.errors import (
     UnknownProject,
 )
 from rag_assets.models.config import AUTO
-from rag_assets.models.factory import embedder_id_of, price_of
+from rag_assets.models.factory import find_price, get_embedder_id
 from rag_assets.models.prices import Price
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.pipeline.tenancy import Projects
@@ -111,12 +111,12 @@ class OpenProject:
     @property
     def embedder_id(self) -> str:
         """Return the id of the resolved embedder."""
-        return embedder_id_of(self.choice.embedder)
+        return get_embedder_id(self.choice.embedder)
 
     @property
     def price(self) -> Price | None:
         """Return the price of the resolved embedder; None if unknown."""
-        return price_of(self.choice.embedder)
+        return find_price(self.choice.embedder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rag_assets.api.backend import Backend, BackendDependency, IdentityDependenc
 from rag_assets.api.guard import Guarded
 from rag_assets.api.guideline_responses import camel
 from rag_assets.api.identity import Identity
-from rag_assets.api.problems import documented
+from rag_assets.api.problems import document_problems
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.settings import ModelName
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
@@ -172,7 +172,7 @@ _KEY = "^[!-#%-~][!-~]*$"
 """The same as in require_key."""
 
 _CAMEL = ConfigDict(alias_generator=camel, extra="forbid", frozen=True)
-_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
+_REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED = 201
 
 
@@ -308,7 +308,7 @@ async def delete_project_key(request: ProjectDependency, provider: ProviderName)
     return await request.write(delete)
 
 
-@keys.post("/projects/{project_id}/keys/{provider}/test", responses=documented(402))
+@keys.post("/projects/{project_id}/keys/{provider}/test", responses=document_problems(402))
 async def test_project_key(request: ProjectDependency, provider: ProviderName) -> KeyTested:
     """Make one small call with the key that a project uses for a provider. For admins."""
     return await request.read(partial(request.guidelines.keys.test, request.project.ref, provider))
@@ -347,7 +347,9 @@ async def delete_organization_key(request: OrganizationDependency, provider: Pro
     return await request.run(delete)
 
 
-@keys.post("/organizations/{organization_id}/keys/{provider}/test", responses=documented(402))
+@keys.post(
+    "/organizations/{organization_id}/keys/{provider}/test", responses=document_problems(402)
+)
 async def test_organization_key(
     request: OrganizationDependency, provider: ProviderName
 ) -> KeyTested:

@@ -12,9 +12,9 @@ from rag_assets.api.record_routes import reason
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.records import ROOT
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.pulling.pull import Puller, pulled_sources
@@ -22,7 +22,7 @@ from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.tree import Page
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 _RECORDS_AT_ONCE: Final = 10_000
 
@@ -48,13 +48,16 @@ def put(
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidRequest(
-            f"the page cannot be stored: {problem_of(first)}", hint="correct this option"
+            f"the page cannot be stored: {describe_problem(first)}", hint="correct this option"
         ) from None
     done = _open_service(session).put(tenant, page, draft)
     if as_json:
         print_json(done)
         return
-    say(f"{page} has the scope {done.scope}; {counted(done.documents, 'document')} moved with it.")
+    say(
+        f"{page} has the scope {done.scope}; {format_count(done.documents, 'document')}"
+        " moved with it."
+    )
 
 
 @with_session
@@ -69,7 +72,7 @@ def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json
     if as_json:
         print_json(done)
         return
-    say(f"{page} is deleted, with {counted(done.documents, 'document')}.")
+    say(f"{page} is deleted, with {format_count(done.documents, 'document')}.")
 
 
 @with_session
@@ -119,7 +122,7 @@ def records(
 
 def _open_service(session: Session) -> TreeService:
     settings = session.settings
-    return TreeService(session.catalog, open_blobs(settings), masker_of(settings.local))
+    return TreeService(session.catalog, open_blobs(settings), get_masker(settings.local))
 
 
 def _format_remarks(page: Page) -> str:
@@ -158,7 +161,7 @@ def pull(
     puller = Puller(
         session.catalog,
         open_blobs(session.settings),
-        masker_of(session.settings.local),
+        get_masker(session.settings.local),
         record.ref,
         of_tenant,
     )

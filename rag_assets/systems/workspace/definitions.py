@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.declarations import Naming, Schedule, job, sensor
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
@@ -73,7 +73,7 @@ def pull_tenants(
     with clear_failures(postgres.installation):
         settings = postgres.installation.settings
         catalog = postgres.catalog()
-        masker, blobs = masker_of(settings.local), open_blobs(settings)
+        masker, blobs = get_masker(settings.local), open_blobs(settings)
         records = catalog.tenants.list_with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:

@@ -29,12 +29,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.common.principals import MEMBERS
-from rag_assets.ingest.sources.records import EXCLUDED, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,
-    is_any_of,
+    matches_any,
     notify,
     unnest_pairs,
 )
@@ -170,25 +170,27 @@ class TreeTable:
         Records attached to an unknown page are deleted as well.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
+            gone = [*dict.fromkeys((*uuids, *_select_descendants(connection, ref.id, uuids)))]
             ids = find_attached_documents(connection, ref, gone)
             _, blobs = delete_records_with_contents(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
-            its = (table.tenant == ref.id, is_any_of(table.uuid, gone))
+            its = (table.tenant == ref.id, matches_any(table.uuid, gone))
             if connection.execute(delete(pages).where(*its)).rowcount:
                 record_change(connection, ref, "page_changed", uuids[0])
-            scopes = [scope_of(one) for one in gone]
+            scopes = [build_page_scope(one) for one in gone]
             for owned in (access_scopes, scope_ancestors):
                 connection.execute(
-                    delete(owned).where(owned.c.tenant == ref.id, is_any_of(owned.c.scope, scopes))
+                    delete(owned).where(
+                        owned.c.tenant == ref.id, matches_any(owned.c.scope, scopes)
+                    )
                 )
             if ids:
                 notify(connection, ref.id)
         return RemovedPages(len(ids), blobs)
 
 
-def _select_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
+def _select_descendants(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
     below = tree_query(tenant_id, uuids, upwards=False).subquery()
     return [*connection.scalars(select(below.c.uuid))]
 
@@ -196,7 +198,7 @@ def _select_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) 
 def _select_rows(
     connection: Connection, tenant_id: str, uuids: Collection[str]
 ) -> dict[str, Row[Any]]:
-    query = select(pages).where(pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, [*uuids]))
+    query = select(pages).where(pages.c.tenant == tenant_id, matches_any(pages.c.uuid, [*uuids]))
     return {row.uuid: row for row in connection.execute(query)}
 
 
@@ -265,14 +267,14 @@ def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> s
     if not written:
         return set()
     table = access_scopes.c
-    pairs = [(scope_of(page.uuid), name) for page in written for name in page.readers]
+    pairs = [(build_page_scope(page.uuid), name) for page in written for name in page.readers]
     new = unnest_pairs(pairs, name="new")
     stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
     removed = connection.scalars(
         delete(access_scopes)
         .where(
             table.tenant == ref.id,
-            is_any_of(table.scope, [scope_of(page.uuid) for page in written]),
+            matches_any(table.scope, [build_page_scope(page.uuid) for page in written]),
             ~stays,
         )
         .returning(table.scope)
@@ -284,7 +286,7 @@ def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> s
             .from_select(["tenant", "scope", "principal"], rows)
             .on_conflict_do_nothing()
         )
-    return {scope.removeprefix(scope_of("")) for scope in removed}
+    return {scope.removeprefix(build_page_scope("")) for scope in removed}
 
 
 def _write_ancestors(
@@ -292,9 +294,9 @@ def _write_ancestors(
 ) -> None:
     """Store from which scopes the given pages and the pages below inherit, if it changed."""
     table = scope_ancestors.c
-    scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
+    scopes = [*dict.fromkeys((*map(build_page_scope, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
-        table.tenant == ref.id, is_any_of(table.scope, scopes)
+        table.tenant == ref.id, matches_any(table.scope, scopes)
     )
     former = {(row.scope, row.ancestor) for row in connection.execute(query)}
     wanted = {(scope, one) for scope, ancestors in plan.ancestors.items() for one in ancestors}
@@ -353,14 +355,14 @@ def _ensure_root(connection: Connection, tenant_id: str) -> None:
     root = new_root()
     made = connection.execute(
         upsert(pages)
-        .values(tenant=tenant_id, scope=scope_of(ROOT), **page_columns(root))
+        .values(tenant=tenant_id, scope=build_page_scope(ROOT), **page_columns(root))
         .on_conflict_do_nothing()
         .returning(pages.c.uuid)
     ).first()
     if made is not None:
         connection.execute(
             upsert(access_scopes)
-            .values(tenant=tenant_id, scope=scope_of(ROOT), principal=MEMBERS)
+            .values(tenant=tenant_id, scope=build_page_scope(ROOT), principal=MEMBERS)
             .on_conflict_do_nothing()
         )
 
@@ -448,7 +450,7 @@ class PageLists:
         table = documents.c
         query = select(table.page_uuid, table.title).where(
             table.tenant == tenant_id,
-            is_any_of(table.page_uuid, [*uuids]),
+            matches_any(table.page_uuid, [*uuids]),
             table.source_type == "page",
             table.status != "DELETED",
             table.title.is_not(None),
@@ -488,7 +490,7 @@ def page_from_row(row: Row[Any]) -> Page:
 def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
     """Return the query of pages and all pages above them, or below them; each page occurs once."""
     start, step = (pages.c.uuid, pages.c.parent) if upwards else (pages.c.parent, pages.c.uuid)
-    first = select(pages).where(pages.c.tenant == tenant_id, is_any_of(start, uuids))
+    first = select(pages).where(pages.c.tenant == tenant_id, matches_any(start, uuids))
     tree = first.cte("walk", recursive=True)
     further = select(pages).where(pages.c.tenant == tenant_id, start == tree.c[step.name])
     return select(tree.union(further))

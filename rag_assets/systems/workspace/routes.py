@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import Refused, documented, invalid_fields
+from rag_assets.api.problems import Refused, document_problems, invalid_fields
 from rag_assets.api.record_streams import Bulk
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import (
@@ -26,7 +26,7 @@ from rag_assets.api.workspace_responses import (
     TreeReconciled,
 )
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
-from rag_assets.common.invalid_values import InvalidFields, invalid, validated
+from rag_assets.common.invalid_values import InvalidFields, invalid, validate_values
 from rag_assets.ingest.sources.records import MOST_UUID, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
@@ -39,7 +39,7 @@ from rag_assets.systems.workspace.tree_service import (
     TreeService,
 )
 
-REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 """Responses of these endpoints to refused requests."""
 
 
@@ -384,11 +384,11 @@ def _parse_edit(line: bytes) -> PageEdit:
     if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
         raise invalid("uuid", "uuid must be the id of a page")
     if op == "put":
-        draft = validated(PageDraft, values)
+        draft = validate_values(PageDraft, values)
         return uuid, lambda _: draft.page(uuid)
     if op != "change":
         raise invalid("op", "op must be put or change")
-    change = validated(PageChange, values)
+    change = validate_values(PageChange, values)
     return uuid, lambda former: change.page(uuid, former)
 
 
@@ -402,7 +402,7 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     pages: dict[str, Page] = {}
     for number, line in lines.items():
         try:
-            read = validated(TreeManifestLine, _parse_object(line))
+            read = validate_values(TreeManifestLine, _parse_object(line))
             draft = PageDraft(**read.model_dump(exclude={"uuid"}))
             page = draft.page(read.uuid)
         except InvalidFields as error:

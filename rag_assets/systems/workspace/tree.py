@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.principals import MEMBERS
-from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 
 Kind: TypeAlias = Literal["root", "page", "database"]
 
@@ -92,7 +92,7 @@ class Standing:
         """Return the standing of a page directly below."""
         scopes = self.scopes
         if page.has_own_scope:
-            scopes = (scope_of(page.uuid), *(scopes if page.inherit else ()))
+            scopes = (build_page_scope(page.uuid), *(scopes if page.inherit else ()))
         known = self.is_known or page.kind == "root"
         return Standing(scopes, known, self.is_out or page.is_out, self.depth + 1)
 
@@ -154,7 +154,7 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
     return TreePlan(
         {uuid: standings[uuid].scope for uuid in affected},
         {
-            scope_of(uuid): standings[uuid].scopes[1:]
+            build_page_scope(uuid): standings[uuid].scopes[1:]
             for uuid in affected
             if tree[uuid].has_own_scope
         },
@@ -254,7 +254,7 @@ def judge_access(
     for scope in standing.scopes:
         granted = next((one for one in principals if one in set(grants.get(scope, ()))), None)
         if granted is not None:
-            uuid = scope.removeprefix(scope_of(""))
+            uuid = scope.removeprefix(build_page_scope(""))
             return Verdict(
                 True, standing.scope, uuid, granted, f"page {uuid} is granted to {granted}"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline import context, source_contents
 from rag_assets.pipeline.context import Share
@@ -107,7 +107,7 @@ def test_a_file_that_is_written_while_it_is_read_is_no_damage(
 
 
 def test_each_document_is_read_once_in_a_cycle() -> None:
-    ids = [key_of("document", str(n)) for n in range(500)]
+    ids = [compute_key("document", str(n)) for n in range(500)]
     days = [Share(7, date(2026, 11, 22) + timedelta(days=n)) for n in range(7)]
     counts = [sum(id_ in share for share in days) for id_ in ids]
     assert counts == [1] * 500

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.checks import staleness
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.recipes import config_key
-from rag_assets.privacy.masker import scanner_of
+from rag_assets.privacy.masker import get_scanner
 from rag_assets.storage.catalog.documents.model import Failure
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant, Outcome
@@ -45,7 +45,7 @@ def behind(outcome: Outcome) -> set[tuple[str, str]]:
 
 def notice_changes(tenant: CheckedTenant) -> None:
     """List the sources, and go no further."""
-    list_documents(tenant.ctx, scanner_of(tenant.ctx.settings.local))
+    list_documents(tenant.ctx, get_scanner(tenant.ctx.settings.local))
 
 
 def test_a_changed_document_is_late_when_the_limit_has_passed(

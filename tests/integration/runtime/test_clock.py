@@ -17,7 +17,7 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
 )
 
-from rag_assets.checks.ticks import verdict_of
+from rag_assets.checks.ticks import build_verdict
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.liveness import wait_for
 from rag_assets.runtime.net import free_port
@@ -169,7 +169,7 @@ def test_sensors_tick_again_after_the_clock_was_ahead(
     assert healthy.fault is None
     assert healthy.last_tick is not None
     assert abs(datetime.now(UTC) - healthy.last_tick) < timedelta(seconds=PATIENCE)
-    assert verdict_of(healthy, datetime.now(UTC)).passed
+    assert build_verdict(healthy, datetime.now(UTC)).passed
 
     stack.dagster.daemon.stop()
     set_ahead(instance)
@@ -198,7 +198,7 @@ def test_a_daemon_whose_sensors_do_not_tick_is_reported(
     fault = stack.daemon_status().fault or ""
     assert f"{datetime.now(UTC) + timedelta(days=400):%Y-%m-%d}" in fault
     assert "`rag-assets up` to discard" in fault
-    verdict = verdict_of(stack.daemon_status(), datetime.now(UTC))
+    verdict = build_verdict(stack.daemon_status(), datetime.now(UTC))
     assert (verdict.passed, verdict.severity, verdict.description) == (False, "ERROR", fault)
 
 

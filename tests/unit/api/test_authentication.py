@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from rag_assets.api.authentication import client_of, is_loopback
+from rag_assets.api.authentication import get_client_address, is_loopback
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.errors import ConfigurationError
 
@@ -35,7 +35,7 @@ def test_only_proxies_are_believed(peer: str | None, forwarded: list[str], count
     headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
     client = None if peer is None else (peer, 50_000)
     scope = {"type": "http", "headers": headers, "client": client}
-    assert client_of(scope, PROXIES) == counts_for
+    assert get_client_address(scope, PROXIES) == counts_for
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.jwt_tokens import JwtVerifier, KeySet, keys_of
+from rag_assets.api.jwt_tokens import JwtVerifier, KeySet, load_keys
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 
@@ -36,7 +36,7 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 
 def verifier(settings: JwtSettings = HMAC) -> JwtVerifier:
-    return JwtVerifier(settings, keys_of(settings))
+    return JwtVerifier(settings, load_keys(settings))
 
 
 def unsigned(**changes: Any) -> str:
@@ -289,7 +289,7 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
 def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], said: str) -> None:
     given = {f"RAG_ASSETS_JWT_{name}": value for name, value in environment.items()}
     with pytest.raises(ConfigurationError) as caught:
-        keys_of(ServiceSettings.from_environment(given).jwt or HMAC)
+        load_keys(ServiceSettings.from_environment(given).jwt or HMAC)
     assert said in caught.value.advice
     assert SECRET not in caught.value.advice
 
@@ -298,4 +298,4 @@ def test_weak_keys_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "weak.pem"
     file.write_bytes(pem(ec.generate_private_key(ec.SECP192R1())))
     with pytest.raises(ConfigurationError, match="unsupported type of key"):
-        keys_of(JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE))
+        load_keys(JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rag_assets.api.problems import KINDS, all_kinds, kind_of
+from rag_assets.api.problems import KINDS, all_kinds, get_problem_kind
 from rag_assets.plugins.registry import installed_systems
 
 
 def test_each_problem_of_a_system_has_the_name_that_the_system_declares() -> None:
     problems = installed_systems().load("problems")
     assert problems
-    assert {name: kind_of(error).name for name, error in problems.items()} == {
+    assert {name: get_problem_kind(error).name for name, error in problems.items()} == {
         name: name for name in problems
     }
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rag_assets.billing.embedder_choice import choose
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 
 GATEWAY = "https://models.example.org/v1"
 OPTIONS: list[dict[str, Any]] = [
@@ -27,7 +27,7 @@ def test_each_provider_has_its_own_server_and_1536_numbers() -> None:
     assert (found.provider, found.model_name, found.dimensions, found.base_url) == (
         *("openai", "text-embedding-3-small", 1536, GATEWAY),
     )
-    price = price_of(found)
+    price = find_price(found)
     assert price is not None
     assert price.per_million == 0.03
     found = choose(auto(providers=OPTIONS), chat_model="gemini-2.5-flash").embedder

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rag_assets.billing.spending import (
     Spending,
+    build_caps,
     build_usage,
     cap_that_stops,
-    caps_of,
     require_price,
 )
 from rag_assets.common.errors import CapReached, ConfigurationError
@@ -26,7 +26,7 @@ TODAY = date(2026, 12, 31)
 
 
 def spending(caps: CapsConfig, spent: SpendingTotals | None = None) -> Spending:
-    return Spending("acme", A_DOLLAR_A_TOKEN, caps_of(caps, spent or SpendingTotals(), TODAY))
+    return Spending("acme", A_DOLLAR_A_TOKEN, build_caps(caps, spent or SpendingTotals(), TODAY))
 
 
 def reached(purse: Spending, tokens: int) -> CapReached:
@@ -84,7 +84,7 @@ def test_usage_is_taken_once() -> None:
 def test_earlier_spending_counts() -> None:
     caps = CapsConfig(per_run=1, per_day=1, per_month=1)
     spent = SpendingTotals(run=0.2, day=0.5, month=0.9)
-    assert [cap.spent for cap in caps_of(caps, spent, TODAY)] == [0.9, 0.5, 0.2]
+    assert [cap.spent for cap in build_caps(caps, spent, TODAY)] == [0.9, 0.5, 0.2]
     assert reached(spending(caps, spent), 101).until is not None
     spending(caps, spent).reserve(99)
 
@@ -110,12 +110,12 @@ def test_a_reached_cap_names_its_end_and_the_remedy(
 
 def test_a_month_ends_with_its_last_day() -> None:
     for day in (date(2028, 2, 1), date(2028, 2, 29)):
-        [cap] = caps_of(CapsConfig(per_month=1), SpendingTotals(), day)
+        [cap] = build_caps(CapsConfig(per_month=1), SpendingTotals(), day)
         assert cap.until == datetime(2028, 3, 1, tzinfo=UTC)
 
 
 def test_of_several_caps_the_one_that_lasts_longest_is_reported() -> None:
-    caps = caps_of(CapsConfig(per_run=1, per_day=1, per_month=1), SpendingTotals(1, 1, 1), TODAY)
+    caps = build_caps(CapsConfig(per_run=1, per_day=1, per_month=1), SpendingTotals(1, 1, 1), TODAY)
     stopping = cap_that_stops(caps, 0.5)
     assert stopping is not None
     assert stopping.name == "per_month"
@@ -128,7 +128,7 @@ def test_a_cap_below_a_single_request_has_its_own_remedy() -> None:
 
 
 def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:
-    caps = caps_of(CapsConfig(per_run=0), SpendingTotals(), TODAY)
+    caps = build_caps(CapsConfig(per_run=0), SpendingTotals(), TODAY)
     Spending("acme", Price(per_million=0), caps).reserve(10**9)
     with pytest.raises(CapReached):
         Spending("acme", A_DOLLAR_A_TOKEN, caps).reserve(1)

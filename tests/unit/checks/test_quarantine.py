@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rag_assets.checks.quarantine import verdict_of
+from rag_assets.checks.quarantine import build_verdict
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.storage.catalog.documents.model import Document
 
@@ -40,7 +40,7 @@ def failed(uri: str, *, read: bool = True, retry_at: datetime | None = None) -> 
 
 
 def test_a_document_in_quarantine_is_a_warning_with_its_row() -> None:
-    verdict = verdict_of("team", [failed("files/a.md"), failed("files/b.md")], 2, 9)
+    verdict = build_verdict("team", [failed("files/a.md"), failed("files/b.md")], 2, 9)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
     assert verdict.offenders == (("files/a.md", "it is empty"), ("files/b.md", "it is empty"))
     assert verdict.description.startswith("files/a.md: it is empty, and 1 more; repair, replace")
@@ -48,13 +48,13 @@ def test_a_document_in_quarantine_is_a_warning_with_its_row() -> None:
 
 
 def test_what_is_to_be_done_depends_on_what_failed() -> None:
-    unread = verdict_of("team", [failed("files/a.md", read=False)], 1, 9).description
+    unread = build_verdict("team", [failed("files/a.md", read=False)], 1, 9).description
     assert "make the file readable" in unread
-    outage = verdict_of("team", [failed("files/a.md", retry_at=NOW)], 1, 9).description
+    outage = build_verdict("team", [failed("files/a.md", retry_at=NOW)], 1, 9).description
     assert "retried automatically after 2026-01-01 00:00 UTC" in outage
 
 
 def test_without_failures_it_passes() -> None:
-    verdict = verdict_of("team", [], 0, 9)
+    verdict = build_verdict("team", [], 0, 9)
     assert verdict.passed
     assert verdict.description == "no document in quarantine, of 9 documents"

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from rag_assets.billing.ledger import caps_that_hold
-from rag_assets.billing.spending import Cap, caps_of
-from rag_assets.checks.spending import verdict_of
+from rag_assets.billing.spending import Cap, build_caps
+from rag_assets.checks.spending import build_verdict
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
 from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.tenants.model import CapsConfig
@@ -14,7 +14,7 @@ from rag_assets.tenants.model import CapsConfig
 
 def caps(day: date | None = None, **config: float) -> list[Cap]:
     spent = SpendingTotals(run=0.5, day=0.85, month=0.9)
-    return caps_of(CapsConfig(**config), spent, day or today())
+    return build_caps(CapsConfig(**config), spent, day or today())
 
 
 def event(cap: str, dollars: float, at: datetime) -> Event:
@@ -22,7 +22,7 @@ def event(cap: str, dollars: float, at: datetime) -> Event:
 
 
 def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> None:
-    verdict = verdict_of(SpendingTotals(), caps(per_run=1, per_day=1), {"per_day"}, 12)
+    verdict = build_verdict(SpendingTotals(), caps(per_run=1, per_day=1), {"per_day"}, 12)
     assert not verdict.passed
     assert verdict.severity == "WARN"
     assert "12 documents wait; wait until" in verdict.description
@@ -31,7 +31,7 @@ def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> No
 
 
 def test_four_fifths_of_a_cap_are_noted() -> None:
-    verdict = verdict_of(SpendingTotals(), caps(per_day=1), set(), 0)
+    verdict = build_verdict(SpendingTotals(), caps(per_day=1), set(), 0)
     assert verdict.passed
     assert (
         verdict.description == "85% of the spending cap of $1.00 a day is used: $0.85 spent today"
@@ -39,7 +39,7 @@ def test_four_fifths_of_a_cap_are_noted() -> None:
 
 
 def test_the_amount_spent_of_every_cap_is_reported() -> None:
-    verdict = verdict_of(
+    verdict = build_verdict(
         SpendingTotals(day=0.2, month=3), caps(per_run=2, per_day=2, per_month=4), set(), 0
     )
     assert verdict.description == "$0.20 spent today, $3.00 this month"

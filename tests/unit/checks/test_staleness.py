@@ -12,9 +12,9 @@ from rag_assets.checks.staleness import (
     Reason,
     behind_at_source,
     behind_in_catalog,
-    verdict_of,
+    build_verdict,
 )
-from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
+from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, build_uri, document_id
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import Status
 
@@ -28,7 +28,7 @@ def nanoseconds(at: datetime) -> int:
 
 def listed(name: str, changed: datetime = NOW - 9 * HOUR, size: int = 5) -> ListedDocument:
     at = nanoseconds(changed)
-    uri = uri_of("files", name)
+    uri = build_uri("files", name)
     return ListedDocument("files", name, document_id("files", name), uri, None, size, at, at, 1)
 
 
@@ -88,7 +88,7 @@ def test_a_document_in_a_batch_that_its_tenant_chose_is_late_for_certain_never()
     waiting = replace(row(listed("a.md"), "PROCESSING"), retry_at=NOW + HOUR)
     [found] = behind_in_catalog([waiting], {})
     assert found == Behind("files/a.md", "in a batch", NOW - 2 * HOUR, certain=False)
-    verdict = verdict_of([found], 1, HOUR, NOW)
+    verdict = build_verdict([found], 1, HOUR, NOW)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
 
@@ -175,7 +175,7 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
 def test_only_what_is_certainly_late_is_an_error(
     behind: list[Behind], passed: bool, severity: str
 ) -> None:
-    verdict = verdict_of(behind, 9, HOUR, NOW)
+    verdict = build_verdict(behind, 9, HOUR, NOW)
     assert verdict.passed is passed
     assert passed or verdict.severity == severity
     assert len(verdict.offenders) == len(behind)
@@ -187,7 +187,7 @@ def test_the_longest_certain_wait_is_named_first() -> None:
         Behind("b", "waits", NOW - 2 * HOUR),
         Behind("c", "waits", NOW - 3 * HOUR),
     ]
-    verdict = verdict_of(behind, 9, HOUR, NOW)
+    verdict = build_verdict(behind, 9, HOUR, NOW)
     assert [offender[0] for offender in verdict.offenders] == ["c", "b", "a"]
     assert verdict.offenders[0][3] == "180"
     assert verdict.compared[0].actual == 540

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import polars as pl
 import pytest
 
-from rag_assets.checks.expectations import ChunkUser, chunk_rows, vector_rows, verdict_of
+from rag_assets.checks.expectations import ChunkUser, build_verdict, chunk_rows, vector_rows
 from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.chunkers import chunk_parameters
@@ -211,11 +211,11 @@ def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> N
     rules = chunk_rules()
     docs = tmp_path / "docs"
     outcome = validate("chunks", rules, [chunk_columns(size=900)], NAMING, docs)
-    verdict = verdict_of(outcome, len(rules), docs)
+    verdict = build_verdict(outcome, len(rules), docs)
     assert not verdict.passed
     assert verdict.compared[0].expected == len(rules)
     assert verdict.compared[0].actual == len(rules) - 1
     says = "a chunk is within the limit of its chunker"
     assert verdict.offenders == ((says, "files/a.md", "1"),)
     assert verdict.notes["data docs"] == f"/data-docs/{docs.parent.name}/{docs.name}/index.html"
-    assert verdict_of(Validation(3, ()), len(rules), docs).passed
+    assert build_verdict(Validation(3, ()), len(rules), docs).passed

@@ -6,15 +6,15 @@ import dagster as dg
 
 from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 
 KEY = dg.AssetCheckKey(dg.AssetKey("chunks"), "secrets")
 
 
 def test_counted() -> None:
-    assert counted(1, "entry", "entries") == "1 entry"
-    assert counted(2_000, "entry", "entries") == "2,000 entries"
-    assert counted(0, "chunk") == "0 chunks"
+    assert format_count(1, "entry", "entries") == "1 entry"
+    assert format_count(2_000, "entry", "entries") == "2,000 entries"
+    assert format_count(0, "chunk") == "0 chunks"
 
 
 def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:

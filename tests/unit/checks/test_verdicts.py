@@ -19,12 +19,12 @@ from rag_assets.checks.dimensions import (
     verdict_of_vectors,
 )
 from rag_assets.checks.drift import verdict_of_states
-from rag_assets.checks.isolation import fault_of
-from rag_assets.checks.isolation import verdict_of as verdict_of_isolation
-from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
-from rag_assets.checks.secrets import verdict_of as verdict_of_secrets
+from rag_assets.checks.isolation import build_verdict as verdict_of_isolation
+from rag_assets.checks.isolation import find_fault
+from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, Scanned, find_leaks
+from rag_assets.checks.secrets import build_verdict as verdict_of_secrets
 from rag_assets.checks.thresholds import SEARCHES
-from rag_assets.checks.thresholds import verdict_of as verdict_of_thresholds
+from rag_assets.checks.thresholds import build_verdict as verdict_of_thresholds
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import IndexState
@@ -74,7 +74,7 @@ def find_marks(text: str) -> Sequence[SecretSpan]:
 def test_leaks_are_found_wherever_text_is_kept(
     title: str | None, chunks: tuple[Chunk, ...], expected: list[tuple[str, int | None]]
 ) -> None:
-    found = list(leaks_in(title, ChunkSetRow("k", "d", chunks), find_marks, lambda _piece: True))
+    found = list(find_leaks(title, ChunkSetRow("k", "d", chunks), find_marks, lambda _piece: True))
     assert [(leak.where, leak.ordinal) for leak in found] == expected
     assert all(leak.rules == ("mark",) for leak in found)
 
@@ -87,7 +87,7 @@ def test_a_heading_over_many_chunks_is_scanned_once() -> None:
         return ()
 
     chunks = tuple(chunk(n, f"text {n}", "A", "B") for n in range(5))
-    assert not list(leaks_in("title", ChunkSetRow("k", "d", chunks), scan, lambda _piece: True))
+    assert not list(find_leaks("title", ChunkSetRow("k", "d", chunks), scan, lambda _piece: True))
     assert asked.count("A") == asked.count("B") == 1
     assert len(asked) == 8
 
@@ -268,7 +268,7 @@ def entry(**changes: object) -> ScannedEntry:
     ],
 )
 def test_an_entry_violates_isolation_for_one_reason(found: ScannedEntry, fault: str | None) -> None:
-    told = fault_of(found, "acme", 4, {"doc": "public"})
+    told = find_fault(found, "acme", 4, {"doc": "public"})
     assert told is None if fault is None else told is not None and told.startswith(fault)
 
 

@@ -25,7 +25,7 @@ from rag_assets.client.errors import (
     TooManyRequests,
     Unavailable,
 )
-from rag_assets.client.exchange import ClientSettings, Retry, outcome_of, outcome_of_failure
+from rag_assets.client.exchange import ClientSettings, Retry, outcome_of_failure, parse_outcome
 from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()
@@ -45,13 +45,13 @@ def response(status: int, *, retry_after: str | None = None, **problem: Any) -> 
 
 def test_an_answer_is_read_whatever_else_it_holds() -> None:
     answer = httpx2.Response(200, json={"status": "ok", "new": 1})
-    assert outcome_of(CALL, answer, wanted(), None) == Health("ok")
+    assert parse_outcome(CALL, answer, wanted(), None) == Health("ok")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"status": 1}', b"", b"[]"])
 def test_what_is_no_answer_is_not_repeated(body: bytes) -> None:
     with pytest.raises(NotUnderstood) as caught:
-        outcome_of(CALL, httpx2.Response(200, content=body), wanted(), None)
+        parse_outcome(CALL, httpx2.Response(200, content=body), wanted(), None)
     assert "html" not in str(caught.value)
 
 
@@ -67,7 +67,7 @@ def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> 
         errors=[{"field": "top_k", "problem": "too large"}],
     )
     with pytest.raises(Refused) as caught:
-        outcome_of(CALL, problem, wanted(), 0.2)
+        parse_outcome(CALL, problem, wanted(), 0.2)
     error = caught.value
     assert type(error) is kind
     assert (error.status, error.kind, error.detail) == (status, "x", "correct it")
@@ -77,17 +77,19 @@ def test_a_problem_is_raised_by_its_status(status: int, kind: type[Refused]) -> 
 
 def test_an_error_of_a_proxy_is_described_by_its_status() -> None:
     with pytest.raises(Failed, match="502 Bad Gateway"):
-        outcome_of(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
+        parse_outcome(CALL, httpx2.Response(502, content=b"<html>"), wanted(), 0.2)
     with pytest.raises(Refused, match="302 Found"):
-        outcome_of(CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2)
+        parse_outcome(
+            CALL, httpx2.Response(302, headers={"Location": "http://evil"}), wanted(), 0.2
+        )
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_transient_refusals_are_retried_after_the_time_they_name(status: int) -> None:
-    assert outcome_of(CALL, response(status, retry_after="7"), wanted(), 0.2) == Retry(7.0)
-    assert outcome_of(CALL, response(status, retry_after="0"), wanted(), 0.2) == Retry(0.2)
+    assert parse_outcome(CALL, response(status, retry_after="7"), wanted(), 0.2) == Retry(7.0)
+    assert parse_outcome(CALL, response(status, retry_after="0"), wanted(), 0.2) == Retry(0.2)
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
-    later = outcome_of(CALL, response(status, retry_after=date), wanted(), 0.2)
+    later = parse_outcome(CALL, response(status, retry_after=date), wanted(), 0.2)
     assert isinstance(later, Retry)
     assert 7 <= later.seconds <= 10
 
@@ -107,14 +109,14 @@ def test_other_refusals_are_not_retried(
     status: int, call: Call[Any], retry_after: str | None, pause: float | None
 ) -> None:
     with pytest.raises(Failed) as caught:
-        outcome_of(call, response(status, retry_after=retry_after), wanted(), pause)
+        parse_outcome(call, response(status, retry_after=retry_after), wanted(), pause)
     assert isinstance(caught.value, Unavailable) == (status == 503)
 
 
 def test_a_call_over_the_rate_is_retried_even_if_it_is_not_repeatable() -> None:
-    assert outcome_of(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Retry(1.0)
+    assert parse_outcome(ONCE, response(429, retry_after="1"), wanted(), 0.2) == Retry(1.0)
     with pytest.raises(TooManyRequests) as caught:
-        outcome_of(ONCE, response(429, retry_after="1"), wanted(), None)
+        parse_outcome(ONCE, response(429, retry_after="1"), wanted(), None)
     assert caught.value.retry_after == 1.0
 
 

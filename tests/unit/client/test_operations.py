@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.client import AsyncClient, Client, Filters, Question, operations
-from rag_assets.client.calls import Call, Pages, described_by
+from rag_assets.client.calls import Call, Pages, copy_signature
 from rag_assets.client.errors import Invalid
 
 _ASIDE = {"title", "description", "default", "required", "discriminator", "$defs"}
@@ -187,7 +187,7 @@ def test_each_client_has_a_method_for_each_operation(client: type) -> None:
 
 def test_a_bound_method_shows_what_it_takes() -> None:
     class Asks:
-        @described_by(operations.query)
+        @copy_signature(operations.query)
         def method(self, *_: object, **__: object) -> None: ...
 
     assert list(inspect.signature(Asks().method).parameters) == ["question", "tenant"]

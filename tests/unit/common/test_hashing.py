@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.hashing import HashRange, key_of, sha256_hex
+from rag_assets.common.hashing import HashRange, compute_key, sha256_hex
 
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
 values = st.recursive(
@@ -27,7 +27,7 @@ def test_a_file_name_that_is_no_utf8_is_hashed_as_its_bytes() -> None:
 
 def test_keys_are_the_same_on_every_machine() -> None:
     # Written down: another value here would have every installation work everything off again.
-    assert key_of("parse", "abc", None, 1, {"b": 2, "a": [True]}) == (
+    assert compute_key("parse", "abc", None, 1, {"b": 2, "a": [True]}) == (
         "e71bd9539caeb2640b8a2781c1000c8b"
     )
 
@@ -36,15 +36,17 @@ def test_keys_are_the_same_on_every_machine() -> None:
 @given(mapping=st.dictionaries(st.text(max_size=3), scalars, max_size=4))
 def test_the_order_of_a_mapping_does_not_count(mapping: dict[str, Any]) -> None:
     backwards = dict(reversed(list(mapping.items())))
-    assert key_of("kind", mapping) == key_of("kind", backwards)
+    assert compute_key("kind", mapping) == compute_key("kind", backwards)
 
 
 @pytest.mark.slow
 @given(one=st.lists(values, max_size=3), other=st.lists(values, max_size=3))
 def test_only_equal_parts_have_equal_keys(one: list[Any], other: list[Any]) -> None:
     # 1 and True are equal to Python, and different here.
-    assert (key_of("kind", *one) == key_of("kind", *other)) == (repr_of(one) == repr_of(other))
-    assert key_of("kind", *one) != key_of("other kind", *one)
+    assert (compute_key("kind", *one) == compute_key("kind", *other)) == (
+        repr_of(one) == repr_of(other)
+    )
+    assert compute_key("kind", *one) != compute_key("other kind", *one)
 
 
 def repr_of(value: Any) -> str:

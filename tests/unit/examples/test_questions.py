@@ -9,7 +9,7 @@ import pytest
 
 from examples.judge import ANSWERS, HANDBOOK, Question, questions
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.parsing.media_types import find_media_type
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse
@@ -22,7 +22,7 @@ DRAFT = "policies/draft-parcel-lockers.md"
 @cache
 def parsed(path: str) -> ParsedText:
     data = (HANDBOOK / path).read_bytes()
-    return parse(data, media_type_of(path), ParseOptions(ocr=True))
+    return parse(data, find_media_type(path), ParseOptions(ocr=True))
 
 
 def stands_there(question: Question, text: ParsedText, block: Block) -> bool:

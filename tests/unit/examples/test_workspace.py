@@ -13,7 +13,7 @@ from examples.workspace.data import Question, contents, people, questions, rows
 from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.sources.record_bodies import BODIES, Body
-from rag_assets.ingest.sources.records import ROOT, scope_of
+from rag_assets.ingest.sources.records import ROOT, build_page_scope
 from rag_assets.search.words import content_words
 from rag_assets.systems.workspace.tree import Page, judge_access, new_root
 
@@ -101,5 +101,5 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
         names = (person.name, *(f"group:{group}" for group in person.groups))
         names += (MEMBERS,) if person.role == "member" else ()
         path = path_of(hangs_on)
-        grants = {scope_of(page.uuid): page.readers for page in path}
+        grants = {build_page_scope(page.uuid): page.readers for page in path}
         assert judge_access(path, grants, names).readable

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
-from rag_assets.models.factory import build_embedder, build_traffic, embedder_id_of, remote_model
+from rag_assets.models.factory import build_embedder, build_traffic, get_embedder_id, remote_model
 
 SERVER = "https://models.example.org/v1"
 
@@ -32,7 +32,7 @@ def config(provider: str, model: str | None = None, **options: object) -> Embedd
     ],
 )
 def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
-    assert embedder_id_of(EmbedderConfig(**options)) == embedder_id
+    assert get_embedder_id(EmbedderConfig(**options)) == embedder_id
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
         config("openai-compatible", "e5", dimensions=384, base_url=SERVER, query_prefix="query: "),
         config("openai-compatible", "e5", dimensions=384, base_url="https://other.example.org/v1"),
     ],
-    ids=embedder_id_of,
+    ids=get_embedder_id,
 )
 def test_an_id_holds_whatever_determines_a_vector(embedder):
     model = remote_model(embedder)
-    plain, _, digest = embedder_id_of(embedder).partition("+")
+    plain, _, digest = get_embedder_id(embedder).partition("+")
     assert plain == f"{embedder.provider}/{model.name}@{model.dimensions}"
     assert len(digest) == 12
-    assert build_embedder(embedder).embedder_id == embedder_id_of(embedder)
+    assert build_embedder(embedder).embedder_id == get_embedder_id(embedder)
 
 
 def test_ids_differ_where_vectors_do():
@@ -73,7 +73,7 @@ def test_ids_differ_where_vectors_do():
         config("gemini", "gemini-embedding-001", dimensions=1536),
         config("gemini", "gemini-embedding-2", dimensions=1536),
     ]
-    assert len({embedder_id_of(each) for each in different}) == len(different)
+    assert len({get_embedder_id(each) for each in different}) == len(different)
 
 
 def test_ids_are_equal_where_vectors_are():
@@ -88,7 +88,7 @@ def test_ids_are_equal_where_vectors_are():
         requests_per_minute=10,
         batch_size=7,
     )
-    assert embedder_id_of(same) == embedder_id_of(plain)
+    assert get_embedder_id(same) == get_embedder_id(plain)
 
 
 def test_limits_are_the_models_or_what_was_chosen():
@@ -162,7 +162,7 @@ def test_a_key_itself_is_refused_and_not_quoted():
 
 
 def test_auto_makes_no_embedder_before_a_provider_is_chosen():
-    for use in (build_embedder, embedder_id_of):
+    for use in (build_embedder, get_embedder_id):
         with pytest.raises(ConfigurationError, match="not chosen yet"):
             use(EmbedderConfig(provider="auto"))
 

@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
-from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors
+from rag_assets.models.factory import build_embedder, get_embedder_id, make_same_vectors
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
@@ -20,7 +20,7 @@ def test_the_shipped_model_is_the_default():
     assert isinstance(embedder, OnnxEmbedder)
     assert embedder.dimensions == 384
     assert EmbedderConfig(model=DEFAULT_MODEL) != EmbedderConfig()
-    assert embedder_id_of(EmbedderConfig(model=DEFAULT_MODEL)) == embedder.embedder_id
+    assert get_embedder_id(EmbedderConfig(model=DEFAULT_MODEL)) == embedder.embedder_id
 
 
 def test_the_cheap_id_is_the_embedders_id(tiny_model):
@@ -32,13 +32,13 @@ def test_the_cheap_id_is_the_embedders_id(tiny_model):
         EmbedderConfig(provider="deterministic"),
         EmbedderConfig(provider="deterministic", dimensions=1536, seconds_per_text=0.01),
     ):
-        assert embedder_id_of(config) == build_embedder(config).embedder_id
+        assert get_embedder_id(config) == build_embedder(config).embedder_id
 
 
 def test_speed_is_no_part_of_the_id():
     slow = EmbedderConfig(provider="deterministic", seconds_per_text=1)
-    assert embedder_id_of(slow) == "deterministic/hash@384"
-    assert embedder_id_of(EmbedderConfig(threads=1)) == embedder_id_of(EmbedderConfig())
+    assert get_embedder_id(slow) == "deterministic/hash@384"
+    assert get_embedder_id(EmbedderConfig(threads=1)) == get_embedder_id(EmbedderConfig())
     assert isinstance(build_embedder(slow), DeterministicEmbedder)
 
 
@@ -74,7 +74,7 @@ def test_a_configuration_cannot_change():
 
 def test_a_missing_folder_is_reported_when_the_embedder_is_needed(tmp_path: Path):
     config = EmbedderConfig(path=tmp_path / "gone")
-    for use in (embedder_id_of, build_embedder):
+    for use in (get_embedder_id, build_embedder):
         with pytest.raises(ConfigurationError, match="folder does not exist"):
             use(config)
 
@@ -149,7 +149,7 @@ SERVER = "https://models.example.org/v1"
 def test_ids_stay_so_that_vectors_of_earlier_releases_are_used(
     options: dict[str, object], embedder_id: str
 ) -> None:
-    assert embedder_id_of(EmbedderConfig.model_validate(options)) == embedder_id
+    assert get_embedder_id(EmbedderConfig.model_validate(options)) == embedder_id
 
 
 def test_embedders_make_the_same_vectors_whatever_they_cost() -> None:

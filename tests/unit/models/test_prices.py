@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from rag_assets.models.prices import FREE, Price, split_embedder_id
 
 
@@ -43,6 +43,6 @@ def test_provider_and_model_follow_from_the_embedders_id(
 
 
 def test_a_tenants_own_price_goes_before_the_list() -> None:
-    assert price_of(EmbedderConfig()) == FREE
+    assert find_price(EmbedderConfig()) == FREE
     own = EmbedderConfig.model_validate({"price": {"per_million": 0.5}})
-    assert price_of(own) == Price(per_million=0.5)
+    assert find_price(own) == Price(per_million=0.5)

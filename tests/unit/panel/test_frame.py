@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 
 import rag_assets
-from rag_assets.panel.frame import address_of
+from rag_assets.panel.frame import get_asset_path
 
 STATIC = files("rag_assets.panel").joinpath("static")
 HTMX_VERSION = "2.0.11"
@@ -58,4 +58,4 @@ def test_no_template_or_style_is_inline_or_leads_elsewhere() -> None:
 
 def test_addresses_of_files_change_with_their_content() -> None:
     digest = hashlib.sha256(STATIC.joinpath("panel.css").read_bytes()).hexdigest()
-    assert address_of("panel.css") == f"/panel/assets/{digest[:16]}/panel.css"
+    assert get_asset_path("panel.css") == f"/panel/assets/{digest[:16]}/panel.css"

@@ -22,7 +22,7 @@ from rag_assets.storage.index.model import (
     Owner,
     ScannedEntry,
     VersionCount,
-    checksum_of,
+    compute_checksum,
     entry_id,
     entry_ids,
 )
@@ -202,7 +202,7 @@ def test_as_many_entries_with_other_ids_are_told_apart() -> None:
     held = [HeldVersion(id_, "v1", 2, "public") for id_ in ("aa", "bb", "cc", "dd")]
 
     def count(document_id: str, *ids: str) -> VersionCount:
-        return VersionCount(document_id, "v1", "public", len(ids), checksum_of(ids))
+        return VersionCount(document_id, "v1", "public", len(ids), compute_checksum(ids))
 
     right = {one.document_id: [id_of(one.document_id, "v1", at) for at in (0, 1)] for one in held}
     counts = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, uri_of
+from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, build_uri
 from rag_assets.pipeline.listing import MaskedNames
 from rag_assets.privacy.masker import Masker
 from tests.rules import shared_scanner
@@ -35,7 +35,7 @@ def test_a_credential_is_masked_in_all_metadata_of_a_source(names: MaskedNames) 
 def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: MaskedNames) -> None:
     metadata = SourceMetadata(uri=f"https://wiki.example/?key={TOKEN}")
     document = ListedDocument(
-        *("pushed", "page/1", "id", uri_of("pushed", "page/1"), None, 1, 0, 0, 1),
+        *("pushed", "page/1", "id", build_uri("pushed", "page/1"), None, 1, 0, 0, 1),
         revision=1,
         source_metadata=metadata,
     )

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.pipeline.recipes import (
     Recipe,
     config_key,
@@ -83,12 +83,12 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     tenant = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 220, "overlap": 32}})
     placed = ("int8_hnsw", "shared")
     parts = ("embedder", CHUNKER_VERSION, "heading", 220, 32, SCHEMA_VERSION, *placed)
-    key = key_of("generation", *parts)
+    key = compute_key("generation", *parts)
     assert generation_key(tenant, "embedder", "int8_hnsw") == key
     # It was made when int8_hnsw was the default, and is kept now that the kind is left open.
     made = generation(1, "bbq_hnsw", key=key)
     assert find_build([made], tenant, "embedder") == made
-    assert config_key(tenant, "embedder") == key_of(
+    assert config_key(tenant, "embedder") == compute_key(
         "config",
         key,
         parsers_version(),
@@ -153,7 +153,7 @@ def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[s
 def test_a_build_is_made_with_its_own_embedder_or_the_present_limits_of_the_same() -> None:
     other = {"provider": "deterministic", "dimensions": 64, "seconds_per_text": 0.5}
     made = Tenant.model_validate({"id": "a", "embedder": other})
-    id_ = embedder_id_of(made.embedder)
+    id_ = get_embedder_id(made.embedder)
     opened = build(made, id_)
     local = Tenant.model_validate({"id": "a"})
     assert tenant_of_build(local, "local", opened).embedder == made.embedder
@@ -163,7 +163,7 @@ def test_a_build_is_made_with_its_own_embedder_or_the_present_limits_of_the_same
 
 def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
     tenant = Tenant.model_validate({"id": "a", "embedder": {"provider": "deterministic"}})
-    opened = build(tenant, embedder_id_of(tenant.embedder))
+    opened = build(tenant, get_embedder_id(tenant.embedder))
     recipe = dict(opened.recipe or {})
     reasons = {
         "did not record its chunker": replace(opened, recipe=None),

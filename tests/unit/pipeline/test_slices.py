@@ -18,7 +18,7 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.pipeline.context import SliceLimits, TenantContext
-from rag_assets.pipeline.slices import StageTime, is_permanent, prefetch_items, retry_at
+from rag_assets.pipeline.slices import StageTime, compute_retry_time, is_permanent, prefetch_items
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
 
@@ -72,14 +72,14 @@ def test_transient_failures_are_retried_when_the_provider_requires_but_within_a_
     asked: float | None, wait: timedelta
 ) -> None:
     outage = ProviderUnavailable("busy", retry_after=asked)
-    left = retry_at(FAILED_TWICE, outage) - datetime.now(UTC)
+    left = compute_retry_time(FAILED_TWICE, outage) - datetime.now(UTC)
     assert wait - timedelta(seconds=5) < left <= wait
     assert not is_permanent(outage)
 
 
 def test_bad_vectors_may_be_better_ones_next_time() -> None:
     assert not is_permanent(BadVectors("not finite"))
-    assert retry_at(FAILED_TWICE, BadVectors("not finite")) != NEVER
+    assert compute_retry_time(FAILED_TWICE, BadVectors("not finite")) != NEVER
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_bad_vectors_may_be_better_ones_next_time() -> None:
 )
 def test_permanent_failures_are_not_retried_automatically(outage: RagAssetsError) -> None:
     assert is_permanent(outage)
-    assert retry_at(FAILED_TWICE, outage) == NEVER
+    assert compute_retry_time(FAILED_TWICE, outage) == NEVER
 
 
 def test_the_next_is_made_while_the_present_one_is_used() -> None:

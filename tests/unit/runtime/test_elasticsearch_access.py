@@ -13,7 +13,11 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.resources import stores
 from rag_assets.resources.installation import InstallationResource
-from rag_assets.runtime.elasticsearch_access import connection_at, external_connection, seal_secret
+from rag_assets.runtime.elasticsearch_access import (
+    build_connection,
+    external_connection,
+    seal_secret,
+)
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
@@ -133,7 +137,7 @@ def test_an_account_in_the_address_and_in_settings_is_refused(
 def test_another_address_keeps_the_account_and_the_certificate(tmp_path: Path) -> None:
     environ = of(API_KEY="secret-key", FINGERPRINT="ab" * 32)
     settings = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path), **environ})
-    found = connection_at(settings, "https://a", environ)
+    found = build_connection(settings, "https://a", environ)
     assert found == ElasticsearchConnection(
         ("https://a",), api_key="secret-key", fingerprint="ab" * 32
     )

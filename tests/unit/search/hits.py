@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.ingest.chunking.model import BlockPlace
-from rag_assets.search.hits import hit_of as made
+from rag_assets.search.hits import build_hit as made
 from rag_assets.search.model import Hit
 from rag_assets.search.progress import Passage
 from rag_assets.storage.catalog.documents.readable import ReadableVersion

@@ -9,7 +9,13 @@ import pytest
 from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.search.answerer import supported_answer
 from rag_assets.search.gathering import collapse, group_enclosed
-from rag_assets.search.hits import choose_block, excerpt_of_block, is_clear, parts_of, url_of
+from rag_assets.search.hits import (
+    build_block_url,
+    choose_block,
+    excerpt_of_block,
+    is_clear,
+    list_block_parts,
+)
 from rag_assets.storage.index.model import Candidate
 from tests.unit.search.hits import hit_of
 
@@ -45,11 +51,11 @@ def test_words_of_few_blocks_count_more_than_those_of_many() -> None:
     texts = ["The boiler and the boiler valve.", "The boiler valve.", "Tea for the boiler."]
     text, blocks = laid_out(texts)
     question = "Is the boiler valve for tea?"
-    parts = parts_of(text, question, blocks, offset=OFFSET)
+    parts = list_block_parts(text, question, blocks, offset=OFFSET)
     assert [part.block_id for part in parts] == ["0", "1", "2"]
     assert parts[2].share > parts[0].share == parts[1].share > 0
     assert shown(text, question, blocks)[0] == "2"
-    assert sum(part.share for part in parts_of(text, "zebra", blocks, offset=OFFSET)) == 0
+    assert sum(part.share for part in list_block_parts(text, "zebra", blocks, offset=OFFSET)) == 0
 
 
 def test_excerpt_is_from_the_block_that_is_named() -> None:
@@ -67,18 +73,18 @@ def test_excerpt_is_from_the_block_that_is_named() -> None:
 
 
 def test_meaning_decides_where_words_do_not() -> None:
-    parts = parts_of(TEXT, "bar", BLOCKS, offset=OFFSET)
+    parts = list_block_parts(TEXT, "bar", BLOCKS, offset=OFFSET)
     assert is_clear(parts)
     assert choose_block(parts).block_id == "valve"
     assert choose_block(parts, [0.0, 0.2, 0.9]).block_id == "pump"
-    alike = parts_of(TEXT, "nothing of it", BLOCKS, offset=OFFSET)
+    alike = list_block_parts(TEXT, "nothing of it", BLOCKS, offset=OFFSET)
     assert not is_clear(alike)
     assert is_clear(alike[:1])
     assert choose_block(alike, [0.3, 0.2, 0.1]).block_id == "h"
 
 
 def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:
-    return excerpt_of_block(text, question, parts_of(text, question, blocks, offset=OFFSET))
+    return excerpt_of_block(text, question, list_block_parts(text, question, blocks, offset=OFFSET))
 
 
 def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
@@ -99,7 +105,7 @@ def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
     ],
 )
 def test_url_ends_with_the_block(uri: str, block: str | None, url: str) -> None:
-    assert url_of(uri, block) == url
+    assert build_block_url(uri, block) == url
 
 
 def test_citation_names_the_block_that_its_sentence_rests_on() -> None:

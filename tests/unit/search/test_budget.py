@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.search.hits import beginning_of, cut_to_budget, fit_whole_chains, without_passages
+from rag_assets.search.hits import cut_to_budget, fit_whole_chains, truncate_hit, without_passages
 from rag_assets.search.model import PassageRange
 from tests.unit.search.hits import hit_of
 
@@ -29,7 +29,7 @@ def test_a_merged_hit_names_the_passages_that_are_left_of_it() -> None:
     places = [(0, 5), (3, 9), (9, 12)]
     ranges = tuple(PassageRange(f"c{n}", n, a + 100, b + 100) for n, (a, b) in enumerate(places))
     hit = replace(hit_of("abcdefghijkl"), ranges=ranges, ordinal=1, end=112)
-    cut = beginning_of(hit, "abcd")
+    cut = truncate_hit(hit, "abcd")
     assert [(one.ordinal, one.end) for one in cut.ranges] == [(0, 104), (1, 104)]
     assert (cut.end, cut.trimmed) == (104, True)
     rest = without_passages(hit, {0})

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rag_assets.search.scoring import floor_of, floor_of_question
+from rag_assets.search.scoring import compute_floor, floor_of_question
 
 
 def chance(seed: int, count: int = 40, middle: float = 0.1, spread: float = 0.05) -> list[float]:
@@ -17,12 +17,14 @@ def chance(seed: int, count: int = 40, middle: float = 0.1, spread: float = 0.05
 @pytest.mark.parametrize("middle", [-0.2, 0.1, 0.7])
 def test_a_floor_moves_with_the_embedders_cosines(middle: float) -> None:
     floors = [floor_of_question(chance(seed, middle=middle)) for seed in range(30)]
-    assert floor_of(floors) == pytest.approx(middle + 0.05, abs=0.01)
+    assert compute_floor(floors) == pytest.approx(middle + 0.05, abs=0.01)
 
 
 def test_relevant_passages_among_the_random_ones_raise_a_floor_little() -> None:
-    alone = floor_of([floor_of_question(chance(seed)) for seed in range(30)])
-    mixed = floor_of([floor_of_question([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)])
+    alone = compute_floor([floor_of_question(chance(seed)) for seed in range(30)])
+    mixed = compute_floor(
+        [floor_of_question([*chance(seed), 0.6, 0.65, 0.7]) for seed in range(30)]
+    )
     assert alone <= mixed < alone + 0.02
 
 

@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
-from rag_assets.search.answerer import CitedHit, citation_of, compare_meanings, list_cited_hits
+from rag_assets.search.answerer import CitedHit, build_citation, compare_meanings, list_cited_hits
 from rag_assets.search.hits import BlockPart
 from tests.unit.search.hits import hit_of
 
@@ -51,7 +51,7 @@ def cited(claim: str) -> CitedHit:
 def test_a_claim_in_other_words_leads_to_its_block(claim: str, block: str) -> None:
     one = cited(claim)
     near = asyncio.run(compare_meanings([one], shipped_model))
-    citation = citation_of(one, near.get(1))
+    citation = build_citation(one, near.get(1))
     assert (citation.block_id, citation.url) == (block, f"https://wiki.example/p#{block}")
     assert BLOCKS[block] in citation.excerpt
 
@@ -61,15 +61,15 @@ def test_meaning_tells_where_no_word_does() -> None:
     one = CitedHit(HIT, "When does the wage arrive?", cited("Keys hang there").parts)
     blank = CitedHit(HIT, one.claim, tuple(_without_share(one)))
     assert blank.is_open
-    assert citation_of(blank).block_id != "pay"
+    assert build_citation(blank).block_id != "pay"
     near = asyncio.run(compare_meanings([blank], shipped_model))
-    assert citation_of(blank, near[1]).block_id == "pay"
+    assert build_citation(blank, near[1]).block_id == "pay"
 
 
 def test_the_model_is_left_alone_where_words_tell_and_where_there_is_one_block() -> None:
     one = cited("Salaries are transferred on the last working day")
     assert asyncio.run(compare_meanings([one], unused)) == {}
-    assert citation_of(one).block_id == "pay"
+    assert build_citation(one).block_id == "pay"
     alone = hit_of(TEXT, start=100, blocks=PLACES[:1])
     [found] = list_cited_hits("Nothing else is watered [1].", [alone])
     assert asyncio.run(compare_meanings([found], unused)) == {}
@@ -78,14 +78,14 @@ def test_the_model_is_left_alone_where_words_tell_and_where_there_is_one_block()
 def test_an_answer_is_not_lost_for_a_model_that_cannot_be_used() -> None:
     blank = CitedHit(HIT, "wage", tuple(_without_share(cited("Keys hang there"))))
     assert asyncio.run(compare_meanings([blank], missing)) == {}
-    assert citation_of(blank).block_id in BLOCKS
+    assert build_citation(blank).block_id in BLOCKS
 
 
 def test_sentences_that_cite_one_passage_count_together_and_markers_do_not() -> None:
     answer = "Keys hang behind the counter [1]. They are of the cold store [1]."
     [found] = list_cited_hits(answer, [HIT])
     assert found.claim.split() == answer.replace("[1]", "").split()
-    assert citation_of(found).block_id == "keys"
+    assert build_citation(found).block_id == "keys"
 
 
 def _without_share(one: CitedHit) -> list[BlockPart]:

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from confusable_homoglyphs.confusables import confusables_data
 
-from rag_assets.search.contexts import escaped, folded
+from rag_assets.search.contexts import escape_places, fold_text
 
 # Signs that chat markup is made of; brackets and bars have look-alikes of their own.
 MARKUP = "abcdefghijklmnopqrstuvwxyz:/<>#"
@@ -32,7 +32,7 @@ def lookalikes(sign: str) -> list[str]:
 @pytest.mark.parametrize("sign", MARKUP)
 def test_every_confusable_of_unicode_is_folded_to_what_it_looks_like(sign: str) -> None:
     allowed = {sign, "i", "1", "|", "-"} if sign == "l" else {sign, "-", "0", "s", "m"}
-    found = {character: folded(character) for character in lookalikes(sign)}
+    found = {character: fold_text(character) for character in lookalikes(sign)}
     assert {c: f for c, f in found.items() if f not in allowed} == {}
 
 
@@ -53,11 +53,11 @@ def test_every_confusable_of_unicode_is_folded_to_what_it_looks_like(sign: str) 
     ],
 )
 def test_text_is_folded_to_what_readers_see(written: str, seen: str) -> None:
-    assert folded(written) == seen
+    assert fold_text(written) == seen
 
 
 def test_places_of_the_folded_text_are_those_of_the_original() -> None:
     text = "a\u200b\u041d\ufb01 x"
-    assert folded(text) == "ahfix"
-    assert escaped(text, [1]) == "a\u200b\\\u041d\ufb01 x"
-    assert escaped(text, [2, 3]) == "a\u200b\u041d\\\ufb01 x"
+    assert fold_text(text) == "ahfix"
+    assert escape_places(text, [1]) == "a\u200b\\\u041d\ufb01 x"
+    assert escape_places(text, [2, 3]) == "a\u200b\u041d\\\ufb01 x"

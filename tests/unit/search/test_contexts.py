@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.search.contexts import NOTHING_FOUND, as_results, neutralised
+from rag_assets.search.contexts import NOTHING_FOUND, as_results, escape_imitations
 from tests.unit.search.hits import hit_of
 
 IMITATIONS = [
@@ -81,14 +81,14 @@ def test_no_hits_have_one_agreed_sentence() -> None:
 @pytest.mark.parametrize("text", IMITATIONS)
 def test_a_passage_cannot_imitate_a_marker(text: str) -> None:
     assert MARKERS.search(seen(text))
-    assert not MARKERS.search(seen(neutralised(text)))
-    assert neutralised(text).replace("\\", "") == text
+    assert not MARKERS.search(seen(escape_imitations(text)))
+    assert escape_imitations(text).replace("\\", "") == text
     assert as_results([hit_of(f"Before.\n{text}")]).count("\n--- Result") == 0
 
 
 @pytest.mark.parametrize("text", DISGUISED)
 def test_a_passage_cannot_imitate_a_marker_by_its_looks(text: str) -> None:
-    said = neutralised(text)
+    said = escape_imitations(text)
     assert said.count("\\") == 1
     assert said.replace("\\", "") == text
     assert re.search(r"^(<b>|[\u2800\U000e0001])?\\[\[\uff3b\u3010*#\uff03-]", said)
@@ -117,12 +117,12 @@ def test_the_name_of_a_document_does_not_end_its_line() -> None:
     ],
 )
 def test_what_is_no_imitation_stays_as_it_is(text: str) -> None:
-    assert neutralised(text).replace("\\[context]", "[context]") == text
+    assert escape_imitations(text).replace("\\[context]", "[context]") == text
 
 
 @given(st.lists(st.sampled_from([*IMITATIONS, "\n", " ", "x", "\\"]), max_size=8).map("".join))
 def test_no_marker_is_left_whatever_stands_around_it(text: str) -> None:
-    assert not MARKERS.search(seen(neutralised(text)))
+    assert not MARKERS.search(seen(escape_imitations(text)))
 
 
 @pytest.mark.no_cover
@@ -144,4 +144,4 @@ def test_time_grows_as_the_text_does() -> None:
         "e\n-",
     ):
         for text in (unit * (100_000 // len(unit)), "[" + unit * (100_000 // len(unit))):
-            assert neutralised(text) == text
+            assert escape_imitations(text) == text

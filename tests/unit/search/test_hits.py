@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.search.hits import hit_of as made
+from rag_assets.search.hits import build_hit as made
 from rag_assets.search.model import Hit
 from rag_assets.search.progress import Passage
 from rag_assets.search.scoring import falling_scores

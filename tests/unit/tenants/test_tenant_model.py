@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import with_profile
@@ -60,7 +60,7 @@ def test_every_profile_makes_a_tenant(profile: str) -> None:
 )
 def test_a_profile_has_the_model_of_its_description(profile: str, embedder: str) -> None:
     config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
-    assert embedder_id_of(Tenant.from_config(config).embedder) == embedder
+    assert get_embedder_id(Tenant.from_config(config).embedder) == embedder
 
 
 def test_a_profile_is_not_changed_by_its_use() -> None:

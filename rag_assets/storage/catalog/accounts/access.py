@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, matches_any
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, scope_ancestors
 
@@ -81,7 +81,7 @@ class AccessTable:
         gone = delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
-            is_any_of(access_scopes.c.principal, [*principals]),
+            matches_any(access_scopes.c.principal, [*principals]),
         )
         with self._database.begin_for(ref) as connection:
             revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
@@ -97,7 +97,7 @@ class AccessTable:
             .order_by(access_scopes.c.scope, access_scopes.c.principal)
         )
         if scopes is not None:
-            query = query.where(is_any_of(access_scopes.c.scope, [*scopes]))
+            query = query.where(matches_any(access_scopes.c.scope, [*scopes]))
         found: dict[str, list[str]] = {}
         with self._database.begin() as connection:
             for scope, principal in connection.execute(query):
@@ -121,14 +121,14 @@ def is_readable(
     granted = exists().where(
         access_scopes.c.tenant == table.c.tenant,
         access_scopes.c.scope == scope,
-        is_any_of(access_scopes.c.principal, principals),
+        matches_any(access_scopes.c.principal, principals),
     )
     inherited = exists().where(
         scope_ancestors.c.tenant == table.c.tenant,
         scope_ancestors.c.scope == scope,
         access_scopes.c.tenant == scope_ancestors.c.tenant,
         access_scopes.c.scope == scope_ancestors.c.ancestor,
-        is_any_of(access_scopes.c.principal, principals),
+        matches_any(access_scopes.c.principal, principals),
     )
     public = and_(scope == PUBLIC, literal(GUESTS) != all_(_principals_array(principals)))
     return or_(public, granted, inherited)
@@ -146,7 +146,7 @@ def readable_scopes(
         most: the maximum number of scopes; null for no maximum.
     """
     direct = select(access_scopes.c.scope).where(
-        access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals)
+        access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals)
     )
     inherited = (
         select(scope_ancestors.c.scope)
@@ -158,7 +158,7 @@ def readable_scopes(
                 scope_ancestors.c.ancestor == access_scopes.c.scope,
             ),
         )
-        .where(access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals))
+        .where(access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals))
     )
     found = direct.union_all(inherited).limit(most).subquery()
     return select(func.array_agg(found.c.scope))

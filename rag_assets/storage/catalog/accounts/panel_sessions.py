@@ -155,7 +155,9 @@ class PanelSessionTable:
 
     def list_others(self, sha256: bytes) -> list[PanelSession]:
         """Return the other sessions of the same token or person, in the same organization."""
-        query = _select_with_tenants(panel_sessions).where(_is_other_of(sha256), _has_not_ended())
+        query = _select_with_tenants(panel_sessions).where(
+            _is_other_session(sha256), _has_not_ended()
+        )
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(panel_sessions.c.used_at.desc())).all()
         return [_read_session(row) for row in rows]
@@ -164,8 +166,10 @@ class PanelSessionTable:
         """End that holder's other sessions and unused codes; return the number of sessions."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
-            connection.execute(delete(panel_codes).where(_is_other_of(sha256, panel_codes)))
-            return connection.execute(delete(panel_sessions).where(_is_other_of(sha256))).rowcount
+            connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
+            return connection.execute(
+                delete(panel_sessions).where(_is_other_session(sha256))
+            ).rowcount
 
     def end_all(self) -> None:
         """End all sessions and invalidate all codes."""
@@ -219,7 +223,7 @@ def _has_not_ended() -> ColumnElement[bool]:
     )
 
 
-def _is_other_of(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
+def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
     """Return the condition for sessions, or codes, of the holder of a session.
 
     Two organizations may each have a person of the same name.

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
 from rag_assets.storage.catalog.accounts.tables import usage
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.tables import generations, slices
 
 
@@ -144,7 +144,7 @@ class UsageTable:
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
         """Return the total usage of several tenants since a day, in one query."""
         sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
-        query = select(*sums).where(is_any_of(usage.c.tenant, tenant_ids), usage.c.day >= since)
+        query = select(*sums).where(matches_any(usage.c.tenant, tenant_ids), usage.c.day >= since)
         with self._database.begin() as connection:
             return _read_usage(connection.execute(query).mappings().one())
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import generations, serving, tenants
 
@@ -202,7 +202,7 @@ class GenerationTable:
         """Return the generations of these tenants that may have entries, oldest first."""
         query = (
             _select_with_pins()
-            .where(is_any_of(generations.c.tenant, tenant_ids))
+            .where(matches_any(generations.c.tenant, tenant_ids))
             .order_by(generations.c.tenant, generations.c.generation)
         )
         found: dict[str, list[Generation]] = {}

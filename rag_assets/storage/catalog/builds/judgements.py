@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -207,7 +207,9 @@ class JudgementTable:
         for batch in batched(document_ids, _NAMES):
             with self._database.begin() as connection:
                 found |= set(
-                    connection.scalars(query.where(is_any_of(document_index.c.document_id, batch)))
+                    connection.scalars(
+                        query.where(matches_any(document_index.c.document_id, batch))
+                    )
                 )
         return found
 
@@ -234,7 +236,9 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
         return 0
     names: set[str] = set()
     for batch in batched(document_ids, _NAMES):
-        rows = connection.execute(_select_names(ref.id, is_any_of(documents.c.document_id, batch)))
+        rows = connection.execute(
+            _select_names(ref.id, matches_any(documents.c.document_id, batch))
+        )
         names |= {name for row in rows for name in row if name is not None}
     deleted = 0
     for question in stored:
@@ -258,7 +262,7 @@ def _delete_others(
     statement = delete(judged_questions).where(
         judged_questions.c.tenant == ref.id,
         judged_questions.c.synthetic == (others == "replace synthetic"),
-        ~is_any_of(judged_questions.c.question_id, ids),
+        ~matches_any(judged_questions.c.question_id, ids),
     )
     return connection.execute(statement).rowcount
 
@@ -275,9 +279,9 @@ def _delete_unused_vectors(ref: TenantRef) -> Any:
 
 def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
     named = or_(
-        is_any_of(documents.c.document_id, names),
-        is_any_of(documents.c.uri, names),
-        is_any_of(source_records.c.source_id, names),
+        matches_any(documents.c.document_id, names),
+        matches_any(documents.c.uri, names),
+        matches_any(source_records.c.source_id, names),
     )
     present = _select_names(tenant_id, documents.c.status != "DELETED", named)
     return present.order_by(documents.c.document_id)
@@ -316,7 +320,7 @@ class QuestionVectorTable:
         query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
             question_vectors.c.tenant == tenant_id,
             question_vectors.c.embedder_id == embedder_id,
-            is_any_of(question_vectors.c.question_sha256, hashes),
+            matches_any(question_vectors.c.question_sha256, hashes),
         )
         with self._database.begin() as connection:
             return {key: bytes(vector) for key, vector in connection.execute(query)}

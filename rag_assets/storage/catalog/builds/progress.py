@@ -26,7 +26,7 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.database import Database, matches_any
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
     is_out_of_builds,
@@ -269,7 +269,7 @@ def _select_by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     )
     indexed = and_(is_same_document(), document_index.c.generation == wanted.c.generation)
     living = documents.c.status != "DELETED"
-    any_hold = exists().where(is_any_of(holds.c.tenant, [build.tenant_id for build in builds]))
+    any_hold = exists().where(matches_any(holds.c.tenant, [build.tenant_id for build in builds]))
     # Checked once; is_held() would be checked for each document.
     may_age = case((~any_hold, true()), else_=~is_held())
     key = wanted.c.config_key
@@ -296,14 +296,14 @@ def _select_removals(tenant_ids: Sequence[str]) -> Select[Any]:
     held = (
         select(documents.c.tenant)
         .join(document_index, is_same_document())
-        .where(is_any_of(documents.c.tenant, tenant_ids), is_out_of_builds())
+        .where(matches_any(documents.c.tenant, tenant_ids), is_out_of_builds())
     )
-    begun = select(erasures.c.tenant).where(is_any_of(erasures.c.tenant, tenant_ids))
+    begun = select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
     moved = select(pages.c.tenant).where(
-        is_any_of(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
+        matches_any(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
     elsewhere = select(moved_documents.c.tenant).where(
-        is_any_of(moved_documents.c.tenant, tenant_ids)
+        matches_any(moved_documents.c.tenant, tenant_ids)
     )
     every = held.union_all(begun, moved, elsewhere).subquery()
     return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
@@ -312,6 +312,6 @@ def _select_removals(tenant_ids: Sequence[str]) -> Select[Any]:
 def _select_partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
     return (
         select(document_index.c.tenant, func.count().label("documents"))
-        .where(is_any_of(document_index.c.tenant, tenant_ids), document_index.c.dirty)
+        .where(matches_any(document_index.c.tenant, tenant_ids), document_index.c.dirty)
         .group_by(document_index.c.tenant)
     )

@@ -30,8 +30,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.common.formatting import format_count
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
 PARTLY = "partly-"
@@ -99,7 +99,7 @@ class SyncTable:
 
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """Return the last sync of each source of these tenants, by tenant and source name."""
-        query = select(syncs).where(is_any_of(syncs.c.tenant, tenant_ids))
+        query = select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         with self._database.begin() as connection:
             for row in connection.execute(query):
@@ -272,7 +272,8 @@ class HeldDeletions:
     def line(self) -> str:
         """Return a sentence with the documents, the reason, and the command that deletes them."""
         return (
-            f"{counted(self.documents, 'document')} of {self.tenant} disappeared, and the deletion"
+            f"{format_count(self.documents, 'document')} of {self.tenant} disappeared, and"
+            " the deletion"
             f" is held back: source {self.source}: {self.reason}. To delete: {self.remedy}"
         )
 

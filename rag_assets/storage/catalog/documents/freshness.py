@@ -23,14 +23,14 @@ from sqlalchemy import (
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.database import Database, matches_any
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
     is_out_of_builds,
     is_same_document,
 )
-from rag_assets.storage.catalog.records.model import expires_at, is_found
+from rag_assets.storage.catalog.records.model import build_expiry_time, is_found
 from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.records.states import (
     add_excluded_scopes,
@@ -232,7 +232,7 @@ def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[An
         known = exists().where(
             documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
         )
-        of_sources = (pushed.tenant == tenant_id, is_any_of(pushed.source, sources))
+        of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))
         rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
     return rows[0], rows[1]
 
@@ -244,7 +244,7 @@ def _select_records(tenant_id: str) -> FromClause:
         select(
             *(record.document_id, record.revision, record.waiting_since),
             is_found().label("is_found"),
-            expires_at().label("expires_at"),
+            build_expiry_time().label("expires_at"),
         )
         .where(record.tenant == tenant_id)
         .subquery("record")
@@ -262,7 +262,7 @@ def _select_unlisted_by_readers(
     if readers is None:
         return [rows.subquery() for rows in select_unlisted(tenant_id, sources)]
     rows = select_placed_records(tenant_id, literal(NOBODY)).where(
-        documents.c.document_id.is_(None), is_found(), is_any_of(source_records.c.source, sources)
+        documents.c.document_id.is_(None), is_found(), matches_any(source_records.c.source, sources)
     )
     placed = add_excluded_scopes(rows.add_columns(source_records.c.waiting_since), out)
     return [select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import FailureKind
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.times import stamp
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.storage.catalog.database import TenantRef, read_row
@@ -92,7 +92,7 @@ class DocumentChange(_ListedDocument):
         # written again.
         page = [] if self.page_uuid is None else [["page", self.page_uuid]]
         scope = self.access_scope if self.page_uuid is None else None
-        return key_of(
+        return compute_key(
             "document",
             content,
             stamp(self.modified_at),

@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import (
     fails_in_other_environment,
@@ -108,7 +108,7 @@ class QuarantineTable:
                     *connection.scalars(
                         update(table)
                         .where(
-                            is_any_of(table.c.tenant, tenant_ids),
+                            matches_any(table.c.tenant, tenant_ids),
                             fails_in_other_environment(table, environment),
                         )
                         .values(retry_at=func.now())
@@ -116,7 +116,7 @@ class QuarantineTable:
                     )
                 }
             if found:
-                of_tenants = is_any_of(syncs.c.tenant, found)
+                of_tenants = matches_any(syncs.c.tenant, found)
                 connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
         return found
 
@@ -163,7 +163,7 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
         )
         .where(
             row.tenant == ref.id,
-            is_any_of(row.document_id, document_ids),
+            matches_any(row.document_id, document_ids),
             row.status == "FAILED",
             row.failed_document_key == row.document_key,
             record.media_type == TYPED_RECORD,
@@ -223,7 +223,7 @@ class FormerVersionTable:
         query = _select_lacking(tenant_id, answering, lacking, *columns)
         with self._database.begin() as connection:
             rows = connection.execute(
-                query.where(failed, is_any_of(_FORMER.c.document_id, document_ids))
+                query.where(failed, matches_any(_FORMER.c.document_id, document_ids))
             )
             return [FormerVersion(*row) for row in rows]
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, Texts, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, Texts, matches_any, read_row
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
@@ -180,7 +180,7 @@ def select_readable_versions(
         *(held.document_id, held.indexed_key, documents.c.uri, documents.c.access_scope),
         documents.c.content_sha256,
         is_behind_source().label("stale"),
-    ).where(is_any_of(held.document_id, document_ids), is_readable(documents, principals))
+    ).where(matches_any(held.document_id, document_ids), is_readable(documents, principals))
 
 
 def map_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:

@@ -49,7 +49,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
@@ -122,7 +122,7 @@ def delete_records(
     """Delete pushed records and their former texts; return the documents whose record existed."""
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
-    its = (record.tenant == ref.id, is_any_of(record.document_id, document_ids))
+    its = (record.tenant == ref.id, matches_any(record.document_id, document_ids))
     gone = delete(source_records).where(*its).returning(record.document_id)
     return frozenset(connection.scalars(gone))
 
@@ -132,7 +132,7 @@ def delete_former_texts(
 ) -> None:
     """Delete the former texts of records."""
     text = record_texts.c
-    its = (text.tenant == ref.id, is_any_of(text.document_id, document_ids))
+    its = (text.tenant == ref.id, matches_any(text.document_id, document_ids))
     connection.execute(delete(record_texts).where(*its))
 
 
@@ -209,7 +209,7 @@ def _find_tombstone_contents(
             documents,
             (documents.c.tenant == table.tenant) & (documents.c.document_id == table.document_id),
         )
-        .where(table.tenant == ref.id, is_any_of(table.document_id, document_ids), ~exists)
+        .where(table.tenant == ref.id, matches_any(table.document_id, document_ids), ~exists)
     )
     return dict(connection.execute(query).all())
 
@@ -226,10 +226,10 @@ def _find_pushed(
         columns.document_id,
         columns.revision,
         func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
-    ).where(columns.tenant == ref.id, is_any_of(columns.document_id, document_ids))
+    ).where(columns.tenant == ref.id, matches_any(columns.document_id, document_ids))
     files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
         uploads.c.tenant == ref.id,
-        is_any_of(uploads.c.document_id, document_ids),
+        matches_any(uploads.c.document_id, document_ids),
         uploads.c.enabled,
     )
     # The content of a file record is an upload, but the listing listed the record.
@@ -350,7 +350,7 @@ def is_moved() -> ColumnElement[bool]:
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Delete the record of moves of documents that are gone, or back at their former location."""
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, is_any_of(moved.document_id, [*document_ids])
+    wanted = moved.tenant == ref.id, matches_any(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))
 
 
@@ -358,7 +358,7 @@ def _find_awaited(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> list[str]:
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, is_any_of(moved.successor, [*document_ids])
+    wanted = moved.tenant == ref.id, matches_any(moved.successor, [*document_ids])
     return [*connection.scalars(select(moved.successor).where(*wanted).distinct())]
 
 
@@ -369,7 +369,7 @@ def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequenc
     """Add tombstones with the documents' current contents."""
     content = func.coalesce(documents.c.content_sha256, "")
     buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids)
+        documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids)
     )
     new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
     connection.execute(
@@ -389,7 +389,7 @@ def seal_tombstones(
 ) -> list[str]:
     """Return the journal's entries for purged documents: keyed hashes, encrypted tombstones."""
     query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, is_any_of(tombstones.c.document_id, document_ids)
+        tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
     cipher = _cipher(connection)

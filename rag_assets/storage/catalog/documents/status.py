@@ -39,7 +39,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.ingest.sources.record_bodies import DbRowBody
 from rag_assets.ingest.sources.records import EXCLUDED
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns
 from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
@@ -124,7 +124,7 @@ def is_of_generation(
     """Return the condition for rows of one generation: all, or only of the named documents."""
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
-    return rows if document_ids is None else and_(rows, is_any_of(held.document_id, document_ids))
+    return rows if document_ids is None else and_(rows, matches_any(held.document_id, document_ids))
 
 
 def is_same_document() -> ColumnElement[bool]:
@@ -280,7 +280,7 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
         update(document_index)
         .where(
             document_index.c.tenant == ref.id,
-            is_any_of(document_index.c.document_id, document_ids),
+            matches_any(document_index.c.document_id, document_ids),
         )
         .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
     )
@@ -352,7 +352,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
     cleared = {
         name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
     }
-    of_documents = is_any_of(documents.c.document_id, document_ids)
+    of_documents = matches_any(documents.c.document_id, document_ids)
     statement = change_status("removed", ref, of_documents)
     return statement.values(**cleared, changed_at=func.now())
 
@@ -408,7 +408,7 @@ class ReindexRequestTable:
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
-            wanted.append(is_any_of(tombstones.c.document_id, document_ids))
+            wanted.append(matches_any(tombstones.c.document_id, document_ids))
         with self._database.begin_exclusive(ref) as connection:
             readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
             if readmitted:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.documents.model import (
     CatalogDocument,
     Document,
@@ -95,7 +95,7 @@ class DocumentTable:
         query = (
             select(documents)
             .where(
-                documents.c.tenant == tenant_id, is_any_of(documents.c.document_id, document_ids)
+                documents.c.tenant == tenant_id, matches_any(documents.c.document_id, document_ids)
             )
             .order_by(*processing_order())
         )
@@ -151,7 +151,7 @@ class DocumentTable:
             .select_from(documents)
             .where(
                 documents.c.tenant == tenant_id,
-                is_any_of(documents.c.source, sources),
+                matches_any(documents.c.source, sources),
                 must_be_read_again(),
             )
         )
@@ -174,7 +174,7 @@ class DocumentTable:
         """
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
-            chosen.append(is_any_of(documents.c.document_id, document_ids))
+            chosen.append(matches_any(documents.c.document_id, document_ids))
         with self._database.begin_for(ref) as connection:
             connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, texts_parameter
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, texts_parameter
 from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.documents.status import (
@@ -157,7 +157,7 @@ def select_expected_entries() -> Select[Any]:
         .select_from(generations)
         .join(totals, true())
         .join(recent, true())
-        .where(is_any_of(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
+        .where(matches_any(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
     )
 
 
@@ -321,7 +321,7 @@ class IndexTable:
         """Return the number of entries of these documents that all generations should have."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
             document_index.c.tenant == tenant_id,
-            is_any_of(document_index.c.document_id, document_ids),
+            matches_any(document_index.c.document_id, document_ids),
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
@@ -399,7 +399,7 @@ class IndexTable:
             return
         left = select(documents.c.document_id).where(
             documents.c.tenant == ref.id,
-            is_any_of(documents.c.document_id, [version.document_id for version in versions]),
+            matches_any(documents.c.document_id, [version.document_id for version in versions]),
             is_out_of_builds(),
         )
         new = upsert(document_index)

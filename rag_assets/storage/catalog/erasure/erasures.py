@@ -32,7 +32,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.judgements import forget_judgements
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify, read_row
 from rag_assets.storage.catalog.documents.removals import (
     add_sealed_tombstones,
     add_tombstones,
@@ -118,7 +118,7 @@ def begin_erasure(
 ) -> Erasure:
     """Record an erasure, and withhold its documents from searches."""
     held = document_index.c
-    of_documents = (held.tenant == ref.id, is_any_of(held.document_id, [*whole, *former]))
+    of_documents = (held.tenant == ref.id, matches_any(held.document_id, [*whole, *former]))
     keys = select(
         func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
         func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
@@ -167,7 +167,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
         query = select(table.c.document_id).where(
-            table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
+            table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
         )
         known.update(connection.scalars(query))
     if unknown := [id_ for id_ in document_ids if id_ not in known]:
@@ -201,7 +201,7 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
         connection.execute(
             delete(documents).where(
                 documents.c.tenant == erasure.ref.id,
-                is_any_of(documents.c.document_id, batch),
+                matches_any(documents.c.document_id, batch),
                 documents.c.status == "DELETED",
             )
         )
@@ -218,7 +218,7 @@ def _find_keys_of_disabled(
 ) -> Sequence[Row[Any]]:
     """Return the lake keys of uploads that are in no build, because they are disabled."""
     query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
-        held_texts.c.tenant == ref.id, is_any_of(held_texts.c.document_id, document_ids)
+        held_texts.c.tenant == ref.id, matches_any(held_texts.c.document_id, document_ids)
     )
     return connection.execute(query).all()
 
@@ -227,7 +227,7 @@ def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequen
     """Clear the embedding times and hashes of documents whose former version is withheld."""
     connection.execute(
         update(documents)
-        .where(documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids))
+        .where(documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids))
         .values(embedded_at=None, embedded_sha256=None)
     )
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.erasure.receipts import document_hashes
 from rag_assets.storage.catalog.erasure.tables import held_records, held_texts, holds
 from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
@@ -156,13 +156,13 @@ def list_holds(
     if document_ids is not None:
         sources = [
             select(table.c.source).where(
-                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
+                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
             )
             for table in (documents, source_records, uploads)
         ]
         query = query.where(
             or_(
-                is_any_of(holds.c.document_id, document_ids),
+                matches_any(holds.c.document_id, document_ids),
                 *(holds.c.source.in_(of_table) for of_table in sources),
                 holds.c.document_id.is_(None) & holds.c.source.is_(None),
             )

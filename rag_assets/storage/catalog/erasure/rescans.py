@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
@@ -107,7 +107,7 @@ def has_texts(
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for versions with these texts, or with an unknown text."""
     held = document_index.c
-    either = is_any_of(held.parse_key, parse_keys)
+    either = matches_any(held.parse_key, parse_keys)
     if unknown:
         either = or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
     return held.tenant == ref.id, either
@@ -120,7 +120,7 @@ def mask_held_texts(
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
-        .where(kept.tenant == ref.id, is_any_of(kept.parse_key, list(masked)))
+        .where(kept.tenant == ref.id, matches_any(kept.parse_key, list(masked)))
         .returning(kept.document_id, kept.parse_key)
     ).all()
     new = [
@@ -137,7 +137,7 @@ def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[s
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        which = (is_any_of(table.document_id, ids), table.edition == requests)
+        which = (matches_any(table.document_id, ids), table.edition == requests)
         connection.execute(reindex_statement(ref, 0, *which).values(title=None))
 
 
@@ -192,7 +192,7 @@ class RescanTable:
         """Return the versions with these texts, in builds and under holds."""
         queries = [
             select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
-                held.c.tenant == tenant_id, is_any_of(held.c.parse_key, parse_keys)
+                held.c.tenant == tenant_id, matches_any(held.c.parse_key, parse_keys)
             )
             for held in (document_index, held_texts)
         ]
@@ -271,7 +271,8 @@ class RescanTable:
         with self._database.begin_for(ref) as connection:
             entries = connection.scalar(
                 select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-                    document_index.c.tenant == ref.id, is_any_of(document_index.c.document_id, ids)
+                    document_index.c.tenant == ref.id,
+                    matches_any(document_index.c.document_id, ids),
                 )
             )
             if living:

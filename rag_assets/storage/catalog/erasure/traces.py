@@ -39,7 +39,7 @@ from rag_assets.dagster_tables import (
     TABLES,
     texts_of_tenant,
 )
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
     documents,
@@ -85,7 +85,7 @@ class TraceQuery:
         """Return the names of documents: URIs, and ids of chunks without their offsets."""
         of_tenant = documents.c.tenant == ref.id
         query = documents.select().where(
-            of_tenant, is_any_of(documents.c.document_id, document_ids)
+            of_tenant, matches_any(documents.c.document_id, document_ids)
         )
         found = []
         with self._database.begin() as connection:
@@ -112,7 +112,7 @@ class TraceQuery:
         """Return the documents that exist again, because they were added again."""
         queries = [
             select(table.c.document_id).where(
-                table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
+                table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
             )
             for table in (documents, source_records, uploads)
         ]

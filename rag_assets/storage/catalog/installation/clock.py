@@ -159,7 +159,7 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
     Args:
         now: the present time; Postgres's by default.
     """
-    return func.greatest(func.clock_timestamp() if now is None else now, _trusted_at())
+    return func.greatest(func.clock_timestamp() if now is None else now, _select_trusted_time())
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
@@ -167,10 +167,10 @@ def latest_trusted_time() -> ColumnElement[Any]:
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
     """
-    return func.least(func.now(), _trusted_at() + _DAY)
+    return func.least(func.now(), _select_trusted_time() + _DAY)
 
 
-def _trusted_at() -> ColumnElement[Any]:
+def _select_trusted_time() -> ColumnElement[Any]:
     return select(installation_clock.c.trusted_at).scalar_subquery()
 
 

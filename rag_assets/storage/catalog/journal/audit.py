@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, FromClause, Select, func, select
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.erasure.receipts import ChainReport, verify_chain
 from rag_assets.storage.catalog.erasure.tables import holds, receipts
 from rag_assets.storage.catalog.journal.events import SEARCHES
@@ -148,7 +148,7 @@ class AuditRecords:
         """Return search events: caller, time and counts, but neither questions nor results."""
         query = (
             select(events.c.id, events.c.at, events.c.kind, events.c.payload)
-            .where(events.c.tenant == self.ref.id, is_any_of(events.c.kind, SEARCHES))
+            .where(events.c.tenant == self.ref.id, matches_any(events.c.kind, SEARCHES))
             .order_by(events.c.id)
         )
         for row in self._stream(query):

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -141,7 +141,7 @@ class CheckResultTable:
                 func.count().filter(columns.passed.is_(False)),
                 func.count().filter(columns.error.is_not(None)),
             )
-            .where(is_any_of(columns.tenant, tenant_ids))
+            .where(matches_any(columns.tenant, tenant_ids))
             .group_by(columns.tenant)
         )
         with self._database.begin() as connection:
@@ -162,7 +162,7 @@ class CheckResultTable:
             .where(
                 check_results.c.asset == asset,
                 check_results.c.name == name,
-                is_any_of(check_results.c.tenant, tenant_ids),
+                matches_any(check_results.c.tenant, tenant_ids),
             )
             .values(evaluated_at=func.now())
         )

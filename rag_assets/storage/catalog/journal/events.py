@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.erasure.holds import is_row_held
 from rag_assets.storage.catalog.tables import documents, events
 
@@ -166,7 +166,7 @@ class EventTable:
             return connection.execute(
                 delete(events).where(
                     events.c.tenant == ref.id,
-                    is_any_of(events.c.kind, kinds),
+                    matches_any(events.c.kind, kinds),
                     events.c.at < before,
                     ~is_row_held(events),
                 )
@@ -200,7 +200,7 @@ class EventTable:
             events.c.tenant == tenant_id, or_(visible, events.c.kind == _SHOWN_TO_ALL)
         )
         if kinds is not None:
-            query = query.where(is_any_of(events.c.kind, kinds))
+            query = query.where(matches_any(events.c.kind, kinds))
         if caller is not None:
             query = query.where(events.c.payload["caller"].astext == caller)
         if before is not None:

@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.record_bodies import block_mark
 from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,
-    is_any_of,
+    matches_any,
     notify,
     unnest_pairs,
 )
@@ -140,7 +140,7 @@ def _select_readable(tenant_id: str, document_ids: Collection[str]) -> Select[An
     def queries() -> Iterator[Select[Any]]:
         for table in (record_texts, source_records, record_files, uploads):
             query = select(table.c.document_id, table.c.content_sha256).where(
-                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
+                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
             )
             yield query.where(is_of_record()) if table is uploads else query
 
@@ -165,7 +165,7 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
     """
     return delete(table).where(
         table.c.tenant == ref.id,
-        is_any_of(table.c.document_id, document_ids),
+        matches_any(table.c.document_id, document_ids),
         table.c.kept_at < func.now(),
         ~is_locked(ref.id),
         ~_is_needed(table),

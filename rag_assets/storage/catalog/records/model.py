@@ -27,12 +27,12 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.times import stamp
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.storage.catalog.database import TenantRef, is_any_of
+from rag_assets.storage.catalog.database import TenantRef, matches_any
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
@@ -80,7 +80,7 @@ class PushedRecord:
         # Only if there are any: the keys of other records must not change.
         resolved = None if self.resolved_at is None else stamp(self.resolved_at)
         placed = [["of", self.page_uuid, resolved]] if self.page_uuid or resolved else []
-        return key_of(
+        return compute_key(
             *("record", self.content_sha256, self.media_type),
             *(metadata.title, metadata.uri, metadata.access_scope),
             *(list(metadata.tags), dict(metadata.metadata)),
@@ -220,10 +220,12 @@ def is_found() -> ColumnElement[bool]:
 
 def is_expired() -> ColumnElement[bool]:
     """Return the condition that a record is a comment resolved too long ago to be found."""
-    return and_(source_records.c.resolved_at.is_not(None), expires_at() < latest_trusted_time())
+    return and_(
+        source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
+    )
 
 
-def expires_at() -> ColumnElement[datetime]:
+def build_expiry_time() -> ColumnElement[datetime]:
     """Return the time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
@@ -251,7 +253,7 @@ def find_wait_starts(
     )
     query = select(record.document_id, record.waiting_since).where(
         record.tenant == ref.id,
-        is_any_of(record.document_id, document_ids),
+        matches_any(record.document_id, document_ids),
         ~listed,
         # A record that is left out and not indexed does not wait.
         or_(is_found(), living),
@@ -265,7 +267,7 @@ def find_waiting_lanes(
     """Return the lanes of records waiting to be indexed in their current version, by document."""
     record = source_records.c
     query = select(record.document_id, record.lane).where(
-        record.tenant == ref.id, is_any_of(record.document_id, document_ids), ~_is_settled()
+        record.tenant == ref.id, matches_any(record.document_id, document_ids), ~_is_settled()
     )
     return {row.document_id: row.lane for row in connection.execute(query)}
 
@@ -280,14 +282,14 @@ def prioritize_waiting(
     waiting = connection.scalars(
         update(source_records)
         .where(
-            record.tenant == ref.id, is_any_of(record.document_id, document_ids), record.lane != 0
+            record.tenant == ref.id, matches_any(record.document_id, document_ids), record.lane != 0
         )
         .where(~_is_settled())
         .values(lane=0)
         .returning(record.document_id)
     ).all()
     if waiting:
-        listed = (row.tenant == ref.id, is_any_of(row.document_id, waiting))
+        listed = (row.tenant == ref.id, matches_any(row.document_id, waiting))
         connection.execute(
             update(documents).where(*listed, row.status == "PROCESSING").values(lane=0)
         )
@@ -314,7 +316,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
         update(source_records)
         .where(
             record.tenant == ref.id,
-            is_any_of(record.document_id, document_ids),
+            matches_any(record.document_id, document_ids),
             row.tenant == record.tenant,
             row.document_id == record.document_id,
             row.revision != record.revision,

@@ -33,9 +33,9 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.ingest.sources.record_bodies import PageBody
-from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, matches_any
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import is_out_of_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
@@ -75,7 +75,7 @@ class PageTable:
         """
         first = select(
             pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
-        ).where(pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, [*uuids]))
+        ).where(pages.c.tenant == tenant_id, matches_any(pages.c.uuid, [*uuids]))
         path = first.cte("path", recursive=True)
         upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
             pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
@@ -120,7 +120,7 @@ class PageTable:
         """
         table = documents.c
         query = select(table.document_id, table.access_scope).where(
-            table.tenant == tenant_id, is_any_of(table.page_uuid, uuids), ~is_out_of_builds()
+            table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()
         )
         with self._database.begin() as connection:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
@@ -130,7 +130,7 @@ class PageTable:
         table = pages.c
         statement = (
             update(pages)
-            .where(table.tenant == ref.id, is_any_of(table.uuid, moved.uuids))
+            .where(table.tenant == ref.id, matches_any(table.uuid, moved.uuids))
             .where(table.moved <= moved.move)
             .values(moved=None)
         )
@@ -138,13 +138,13 @@ class PageTable:
             connection.execute(statement)
 
 
-def select_below(
+def select_descendants(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
     """Return all pages below others, with their distance; with `itself`, the others as well."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
-        pages.c.tenant == tenant_id, is_any_of(begun, uuids)
+        pages.c.tenant == tenant_id, matches_any(begun, uuids)
     )
     tree = first.cte("below", recursive=True)
     downwards = select(pages, tree.c.distance + 1).where(
@@ -153,7 +153,7 @@ def select_below(
     return tree.union_all(downwards)
 
 
-def find_pages_below(
+def find_descendants(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
     """Return all pages below each of the given pages."""
@@ -161,7 +161,7 @@ def find_pages_below(
         return {}
     table = pages.c
     first = select(table.parent.label("above"), table.uuid).where(
-        table.tenant == ref.id, is_any_of(table.parent, [*uuids])
+        table.tenant == ref.id, matches_any(table.parent, [*uuids])
     )
     tree = first.cte("below", recursive=True)
     downwards = select(tree.c.above, table.uuid).where(
@@ -178,7 +178,7 @@ def select_readable_within(
     tenant: ColumnElement[str], uuids: Texts, principals: Texts
 ) -> Select[Any]:
     """Return these pages and all pages below them, if one of the principals may read them."""
-    below = select_below(tenant, uuids, itself=True)
+    below = select_descendants(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
@@ -190,11 +190,11 @@ def find_attached_documents(
         return []
     listed, record = documents.c, source_records.c
     of_documents = select(listed.document_id).where(
-        listed.tenant == ref.id, is_any_of(listed.page_uuid, uuids), listed.status != "DELETED"
+        listed.tenant == ref.id, matches_any(listed.page_uuid, uuids), listed.status != "DELETED"
     )
     # A record that was not listed yet is attached to its page, too.
     of_records = select(record.document_id).where(
-        record.tenant == ref.id, is_any_of(record.page_uuid, uuids)
+        record.tenant == ref.id, matches_any(record.page_uuid, uuids)
     )
     return [*connection.scalars(of_documents.union(of_records))]
 
@@ -216,7 +216,7 @@ def find_page_scopes(
     Documents attached to an unknown page are readable by nobody.
     """
     query = select(pages.c.uuid, pages.c.scope).where(
-        pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, uuids)
+        pages.c.tenant == tenant_id, matches_any(pages.c.uuid, uuids)
     )
     return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
 
@@ -268,7 +268,7 @@ def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> F
     out = or_(above.archived, ~above.ai)
     highest = _first_value(case((out, above.archived)), distance.desc(), Boolean())
     known = func.bool_or(above.kind == "root")
-    scope = func.coalesce(case((known, literal(scope_of("")) + nearest)), NOBODY)
+    scope = func.coalesce(case((known, literal(build_page_scope("")) + nearest)), NOBODY)
     return (
         select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
         .group_by(above.origin)
@@ -291,7 +291,7 @@ def find_pages_of_records(
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
-        is_any_of(record.document_id, [*document_ids]),
+        matches_any(record.document_id, [*document_ids]),
         record.source_type == PageBody.TYPE,
         record.page_uuid.is_not(None),
     )
@@ -313,9 +313,9 @@ def find_remaining_pages(
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
-        is_any_of(record.page_uuid, [*uuids]),
+        matches_any(record.page_uuid, [*uuids]),
         record.source_type == PageBody.TYPE,
-        ~is_any_of(record.document_id, [*removals]),
+        ~matches_any(record.document_id, [*removals]),
     )
     return {*connection.scalars(query)}
 
@@ -358,5 +358,5 @@ def _find_pages_below_all(
     """Return all pages below the given pages."""
     if not uuids:
         return set()
-    tree = select_below(ref.id, [*uuids])
+    tree = select_descendants(ref.id, [*uuids])
     return {*connection.scalars(select(tree.c.uuid))}

@@ -31,7 +31,7 @@ from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, is_any_of, read_row
+from rag_assets.storage.catalog.database import Database, matches_any, read_row
 from rag_assets.storage.catalog.records.model import is_expired, is_found
 from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.tables import (
@@ -337,7 +337,7 @@ class RecordDriftQuery:
         mine = exists().where(record.tenant == row.tenant, record.document_id == row.document_id)
         missing = select(row.document_id).where(
             row.tenant == tenant_id,
-            is_any_of(row.source, sources),
+            matches_any(row.source, sources),
             row.status != "DELETED",
             row.content_sha256.is_not(None),
             ~mine,
@@ -353,7 +353,7 @@ class RecordDriftQuery:
         )
         nobodys = (
             select(record.source)
-            .where(record.tenant == tenant_id, not_(is_any_of(record.source, sources)))
+            .where(record.tenant == tenant_id, not_(matches_any(record.source, sources)))
             .distinct()
         )
         count = select(func.count()).select_from(source_records).where(*within)

@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,
-    is_any_of,
+    matches_any,
     notify,
     read_row,
 )
@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.records.model import (
     is_expired,
     is_found,
 )
-from rag_assets.storage.catalog.records.pages import find_pages_below, find_remaining_pages
+from rag_assets.storage.catalog.records.pages import find_descendants, find_remaining_pages
 from rag_assets.storage.catalog.records.writes import RecordsWritten, read_clocks, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
@@ -91,11 +91,11 @@ class RecordTable:
             TenantBusy: other transactions of the tenant did not end in time.
         """
         with self._database.begin_exclusive(ref) as connection:
-            query = _select_records(ref.id).where(is_any_of(source_records.c.document_id, read))
+            query = _select_records(ref.id).where(matches_any(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
             records = {row.document_id: _read_record(row) for row in rows}
             standing = find_remaining_pages(connection, ref, above.keys(), above.values())
-            below = find_pages_below(connection, ref, above.keys() - standing - {ROOT})
+            below = find_descendants(connection, ref, above.keys() - standing - {ROOT})
             clocks = read_clocks(connection, ref, ordered)
             etags = _find_etags(connection, ref, conditional)
             done = plan(CurrentState(records, below, standing, clocks, etags))
@@ -115,7 +115,7 @@ class RecordTable:
         """Return the stored versions of records, by the ids of their documents."""
         columns = source_records.c
         query = select(columns.document_id, columns.record_key, columns.modified_at).where(
-            columns.tenant == tenant_id, is_any_of(columns.document_id, document_ids)
+            columns.tenant == tenant_id, matches_any(columns.document_id, document_ids)
         )
         with self._database.begin() as connection:
             rows = connection.execute(query)
@@ -260,7 +260,7 @@ def _find_etags(
         return {}
     columns = source_records.c
     query = select(columns.document_id, columns.record_key).where(
-        columns.tenant == ref.id, is_any_of(columns.document_id, document_ids)
+        columns.tenant == ref.id, matches_any(columns.document_id, document_ids)
     )
     return {row.document_id: row.record_key for row in connection.execute(query)}
 

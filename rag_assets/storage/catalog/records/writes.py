@@ -23,10 +23,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
-from rag_assets.storage.catalog.database import TenantRef, is_any_of
+from rag_assets.storage.catalog.database import TenantRef, matches_any
 from rag_assets.storage.catalog.documents.removals import (
     delete_former_texts,
     delete_records,
@@ -77,7 +77,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
 def _unlisted_key(record: PushedRecord) -> str:
     """Return a document_key that no listing makes, so that the next listing finds a change."""
-    return key_of("moved", record.key)
+    return compute_key("moved", record.key)
 
 
 def _change_scope_statement(ref: TenantRef) -> Update:
@@ -100,7 +100,7 @@ def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update
         update(documents)
         .where(
             documents.c.tenant == ref.id,
-            is_any_of(documents.c.document_id, document_ids),
+            matches_any(documents.c.document_id, document_ids),
             record.tenant == documents.c.tenant,
             record.document_id == documents.c.document_id,
             record.page_uuid.is_distinct_from(documents.c.page_uuid),
@@ -231,7 +231,7 @@ def read_clocks(
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
         query = select(record_clocks).where(
-            record_clocks.c.tenant == ref.id, is_any_of(record_clocks.c.document_id, document_ids)
+            record_clocks.c.tenant == ref.id, matches_any(record_clocks.c.document_id, document_ids)
         )
         for row in connection.execute(query):
             parts = clocks.setdefault(row.document_id, {})
@@ -273,7 +273,8 @@ def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collecti
     connection.execute(
         update(source_records)
         .where(
-            source_records.c.tenant == ref.id, is_any_of(source_records.c.document_id, document_ids)
+            source_records.c.tenant == ref.id,
+            matches_any(source_records.c.document_id, document_ids),
         )
         .values(
             revision=record_revisions.next_value(),
@@ -317,7 +318,7 @@ def _find_expired(
         return frozenset()
     query = select(source_records.c.document_id).where(
         source_records.c.tenant == ref.id,
-        is_any_of(source_records.c.document_id, document_ids),
+        matches_any(source_records.c.document_id, document_ids),
         is_expired(),
     )
     return frozenset(connection.scalars(query))
@@ -342,5 +343,5 @@ def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[An
         documents.c.status != "DELETED",
     )
     return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, is_any_of(tombstones.c.document_id, contents), ~living
+        tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, contents), ~living
     )

@@ -46,7 +46,7 @@ from rag_assets.tenants.application_settings import (
     settled_embedder,
     wanted_embedder,
 )
-from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, profile_of
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, get_profile
 
 rag_settings = Table(
     "rag_settings",
@@ -258,7 +258,7 @@ def _embedder_in_force(
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
     """Return whether a tenant keeps its former model until all its documents are reindexed."""
-    return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
+    return get_profile(config.get("profile", DEFAULT_PROFILE)).keeps_model
 
 
 def _is_unused(connection: Connection, tenant_id: str) -> bool:

@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.database import (
     TENANTS,
     Database,
     TenantRef,
-    is_any_of,
+    matches_any,
     notify,
     read_row,
 )
@@ -39,7 +39,7 @@ from rag_assets.storage.catalog.tenants.application_settings import (
 )
 from rag_assets.storage.catalog.tenants.organizations import add_organizations
 from rag_assets.tenants.application_settings import NO_SETTINGS, ApplicationSettings
-from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile
 
 if TYPE_CHECKING:
     from rag_assets.tenants.projects import Project
@@ -128,7 +128,7 @@ class TenantTable:
 
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, by id."""
-        query = select_tenants().where(is_any_of(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
+        query = select_tenants().where(matches_any(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
         with self._database.begin() as connection:
             return [read_tenant(row) for row in connection.execute(query)]
 
@@ -226,7 +226,7 @@ class TenantTable:
         """
         changed = (
             update(tenants)
-            .where(is_any_of(tenants.c.id, tenant_ids), tenants.c.origin != "api")
+            .where(matches_any(tenants.c.id, tenant_ids), tenants.c.origin != "api")
             .values(home=home)
             .returning(tenants.c.id)
         )
@@ -298,7 +298,7 @@ def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
         "profile": profile,
         "organization": config.get("organization"),
         "project": config.get("project"),
-        "of_project": profile_of(profile).requires_project,
+        "of_project": get_profile(profile).requires_project,
     }
 
 
@@ -376,7 +376,7 @@ class ProjectTable:
             columns.of_project,
             columns.profile == profile,
             columns.project == project,
-            is_any_of(columns.id, tenant_ids),
+            matches_any(columns.id, tenant_ids),
         )
         return self._records(query.order_by(columns.organization))
 
@@ -457,7 +457,7 @@ def require_changeable(record: TenantRecord) -> None:
 
 def _find_unused_id(connection: Connection, project: Project) -> str:
     candidates = project.tenant_ids
-    query = select(tenants.c.id).where(is_any_of(tenants.c.id, candidates))
+    query = select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
     taken = set(connection.scalars(query))
     for tenant_id in candidates:
         if tenant_id not in taken:

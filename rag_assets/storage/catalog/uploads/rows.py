@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, or_
 
-from rag_assets.storage.catalog.database import TenantRef, is_any_of
+from rag_assets.storage.catalog.database import TenantRef, matches_any
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
@@ -38,7 +38,7 @@ def delete_uploads(
     former, gone = (
         connection.scalars(
             delete(table)
-            .where(table.c.tenant == ref.id, is_any_of(table.c.document_id, upload_ids))
+            .where(table.c.tenant == ref.id, matches_any(table.c.document_id, upload_ids))
             .returning(table.c.content_sha256)
         ).all()
         for table in (record_files, uploads)
@@ -52,7 +52,7 @@ def delete_uploads(
         connection.execute(
             delete(held_texts).where(
                 held_texts.c.tenant == ref.id,
-                is_any_of(held_texts.c.document_id, upload_ids),
+                matches_any(held_texts.c.document_id, upload_ids),
                 ~covered,
             )
         )

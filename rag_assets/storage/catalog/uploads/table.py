@@ -31,7 +31,7 @@ from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload, document_id
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify, read_row
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
@@ -406,6 +406,6 @@ def _select_needed_blobs(
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)
         query = select(*columns).where(table.c.tenant == tenant_id)
         if hashes is not None:
-            query = query.where(is_any_of(table.c.content_sha256, hashes))
+            query = query.where(matches_any(table.c.content_sha256, hashes))
         queries.append(query)
     return queries[0].union_all(*queries[1:])

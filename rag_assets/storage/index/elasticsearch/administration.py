@@ -236,7 +236,7 @@ class ElasticsearchIndexes:
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
         """
         while time.monotonic() < deadline:
-            kept = {shard: _history_from(stats) for shard, stats in self._shards(index_name)}
+            kept = {shard: _get_history_start(stats) for shard, stats in self._shards(index_name)}
             if all(kept.get(shard, last + 1) > last for shard, last in written.items()):
                 return
             time.sleep(_POLL_SECONDS)
@@ -300,7 +300,7 @@ class ElasticsearchIndexes:
             return None
         name = self._names.alias(tenant)
         tenants = tuple(sorted({owner for owner, _ in self.owners(name)}))
-        return TenantView(name, is_restricted_to(tenant, alias[1]), tenants)
+        return TenantView(name, is_tenant_filter(tenant, alias[1]), tenants)
 
     def _filter(self, owner: Owner) -> dict[str, Any]:
         return self._ownership.named(queries.entries(owner))
@@ -371,14 +371,14 @@ class ElasticsearchIndexes:
         self._ownership.require(name)
 
 
-def _history_from(shard: Mapping[str, Any]) -> int:
+def _get_history_start(shard: Mapping[str, Any]) -> int:
     """Return the number of a shard's first operation that a copy may still need."""
     leases = shard.get("retention_leases", {}).get("leases", [])
     following = int(shard["seq_no"]["global_checkpoint"]) + 1
     return min((int(lease["retaining_seq_no"]) for lease in leases), default=following)
 
 
-def is_restricted_to(tenant: str, query: Mapping[str, Any]) -> bool:
+def is_tenant_filter(tenant: str, query: Mapping[str, Any]) -> bool:
     """Return whether an alias's filter provably shows only one tenant's entries."""
     inner = query.get("bool")
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None

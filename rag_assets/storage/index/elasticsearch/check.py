@@ -65,15 +65,15 @@ def indexing_role(prefix: str) -> dict[str, Any]:
     Args:
         prefix: prefix of the names of the installation's indexes.
     """
-    return role_for("indexing", prefix)
+    return build_role("indexing", prefix)
 
 
 def searching_role(prefix: str) -> dict[str, Any]:
     """Return the smallest role for searches; see indexing_role."""
-    return role_for("searching", prefix)
+    return build_role("searching", prefix)
 
 
-def role_for(purpose: Purpose, prefix: str) -> dict[str, Any]:
+def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
     """Return the smallest role for a purpose; see indexing_role."""
     index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
@@ -155,7 +155,7 @@ class _Checker:
         """Return the privileges that the account lacks, by purpose."""
         found: dict[str, list[str]] = {}
         for purpose in self._purposes:
-            role = role_for(purpose, self._prefix)
+            role = build_role(purpose, self._prefix)
             try:
                 answer = self._client.security.has_privileges(
                     cluster=role["cluster"], index=role["indices"]

@@ -104,7 +104,7 @@ class ElasticsearchEntries:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
             query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
             for hit in requests.pages(self._client, index_name, None, query, _STORED):
-                yield hits.scanned(hit, digest_key)
+                yield hits.parse_scanned_hit(hit, digest_key)
 
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
@@ -113,7 +113,7 @@ class ElasticsearchEntries:
         ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
         query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
         for hit in requests.pages(self._client, index_name, None, query, _STORED):
-            yield hits.scanned(hit, None)
+            yield hits.parse_scanned_hit(hit, None)
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
@@ -126,7 +126,7 @@ class ElasticsearchEntries:
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
         for hit in self._pages(index_name, owner, queries.entries(owner), _STORED):
-            yield hits.stored(owner, hit)
+            yield hits.parse_stored_hit(owner, hit)
 
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
@@ -135,7 +135,7 @@ class ElasticsearchEntries:
             clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
             for hit in self._pages(index_name, owner, query, _STORED):
-                yield hits.stored(owner, hit)
+                yield hits.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
         self._refresh(index_name)

@@ -37,9 +37,11 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
+def parse_stored_hit(
+    owner: Owner, hit: Mapping[str, Any], cosine: float | None = None
+) -> StoredEntry:
     """Return the entry of a hit with stored fields."""
-    return fields.stored(owner, hit["_id"], hit["_source"], cosine)
+    return fields.build_stored_entry(owner, hit["_id"], hit["_source"], cosine)
 
 
 def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
@@ -92,7 +94,7 @@ def ranking(
     """Return the candidates of one ranking's hits, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
-    return ranked(candidate(id_of, hit, score(hit)) for hit in found)
+    return sort_candidates(candidate(id_of, hit, score(hit)) for hit in found)
 
 
 def cosine(hit: Mapping[str, Any]) -> float:
@@ -105,11 +107,11 @@ def _words_score(hit: Mapping[str, Any]) -> float:
     return float(f"{hit['_score']:.6g}")
 
 
-def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+def sort_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return candidates sorted best first, ties broken by id."""
     return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
-def scanned(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
+def parse_scanned_hit(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
     """Return the entry of a hit of a scan."""
-    return fields.scanned(hit["_id"], hit["_source"], hit.get("_routing"), digest_key)
+    return fields.build_scanned_entry(hit["_id"], hit["_source"], hit.get("_routing"), digest_key)

@@ -170,7 +170,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
             clauses.append({"terms": {name: list(values)}})
     if entry_filter.paths is not None:
         clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
-    clauses += _match_modified_at(entry_filter.modified_after, entry_filter.modified_before)
+    clauses += _match_modification_time(entry_filter.modified_after, entry_filter.modified_before)
     if entry_filter.tags is not None:
         tags: list[dict[str, Any]] = [{"term": {"tags": tag}} for tag in entry_filter.tags]
         clauses += tags or [{"match_none": {}}]
@@ -178,10 +178,10 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         without = {"terms": {"source_type": list(entry_filter.without_source_types)}}
         clauses.append({"bool": {"must_not": [without]}})
     clauses += [
-        _match_one_of(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()
+        _match_any_value(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()
     ]
     clauses += [
-        {"bool": {"must_not": [_match_one_of(f"metadata.{key}", values)]}}
+        {"bool": {"must_not": [_match_any_value(f"metadata.{key}", values)]}}
         for key, values in entry_filter.without_metadata.items()
     ]
     return clauses
@@ -199,7 +199,7 @@ def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
     return {"bool": {"should": [by_scope, by_page], "minimum_should_match": 1}}
 
 
-def _match_one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
+def _match_any_value(field: str, values: Sequence[str | None]) -> dict[str, Any]:
     """Return a clause for entries with one of these values in a field; None stands for no value."""
     given = {"terms": {field: [value for value in values if value is not None]}}
     if None not in values:
@@ -215,7 +215,9 @@ def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
     return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
-def _match_modified_at(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
+def _match_modification_time(
+    after: datetime | None, before: datetime | None
+) -> list[dict[str, Any]]:
     """Return the clause for times of modification, if any; the first bound is inclusive."""
     bounds = {"gte": after, "lt": before}
     limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
@@ -249,7 +251,7 @@ def _by_place(
             {
                 "dis_max": {
                     "queries": [
-                        {"constant_score": {"filter": _at(place), "boost": last - number}}
+                        {"constant_score": {"filter": _match_place(place), "boost": last - number}}
                         for number, place in enumerate(places.of)
                     ]
                 }
@@ -260,7 +262,7 @@ def _by_place(
     return {"query": found, "size": limit}
 
 
-def _at(place: Place) -> dict[str, Any]:
+def _match_place(place: Place) -> dict[str, Any]:
     document = {"term": {"document_id": place.document_id}}
     if place.symbol is None:
         return document

@@ -11,7 +11,7 @@ import orjson
 from cachetools import LRUCache
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
-from rag_assets.storage.index.connection import ElasticsearchConnection, connection_to
+from rag_assets.storage.index.connection import ElasticsearchConnection, to_connection
 from rag_assets.storage.index.elasticsearch import hits, queries
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
@@ -31,7 +31,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
-from rag_assets.storage.index.query_words import QueryWords, words_of
+from rag_assets.storage.index.query_words import QueryWords, parse_query_words
 
 _CONNECTIONS = 16
 _SECONDS = 30
@@ -54,7 +54,7 @@ class ElasticsearchSearcher:
 
     def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
-            **connection_to(server).client_options(is_async=True),
+            **to_connection(server).client_options(is_async=True),
             connections_per_node=_CONNECTIONS,
             request_timeout=_SECONDS,
             max_retries=2,
@@ -67,7 +67,11 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
         known = self._analyses.get((index_name, owner), EVERY_ANALYSIS)
-        words = {n: words_of(r.by, known) for n, r in enumerate(requests) if isinstance(r.by, str)}
+        words = {
+            n: parse_query_words(r.by, known)
+            for n, r in enumerate(requests)
+            if isinstance(r.by, str)
+        }
         first = [
             queries.word_counts(owner, request, words[number])
             if number in words
@@ -126,7 +130,9 @@ class ElasticsearchSearcher:
             body = queries.cosine_search(owner, vector, clauses, len(ids))
         [found] = await self._search(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
-            hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
+            hit["_id"]: hits.parse_stored_hit(
+                owner, hit, None if vector is None else hits.cosine(hit)
+            )
             for hit in found
         }
 
@@ -173,7 +179,7 @@ class ElasticsearchSearcher:
         answer shows whether some entries have none of the known analyses.
         """
         missed = {
-            number: words_of(str(requests[number].by))
+            number: parse_query_words(str(requests[number].by))
             for number, of in words.items()
             if not {*queries.counted_analyses(answers[number])} <= {*of.analyses}
         }

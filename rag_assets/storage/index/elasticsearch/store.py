@@ -6,7 +6,7 @@ from functools import partial
 
 from elasticsearch import Elasticsearch
 
-from rag_assets.storage.index.connection import connection_to
+from rag_assets.storage.index.connection import to_connection
 from rag_assets.storage.index.elasticsearch.administration import ElasticsearchIndexes
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
@@ -19,7 +19,7 @@ from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 def open_store(config: StoreConfig) -> VectorStore:
     """Open the vector store in Elasticsearch, without connecting yet."""
-    connection = connection_to(config.server)
+    connection = to_connection(config.server)
     client = Elasticsearch(
         **connection.client_options(),
         request_timeout=60,

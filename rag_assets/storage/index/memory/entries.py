@@ -99,7 +99,7 @@ class MemoryEntries:
         for row in self._memory.rows(index_name):
             wanted = document_ids is None or row.fields["document_id"] in document_ids
             if wanted and tenant in {row.tenant, row.fields["tenant"]}:
-                yield fields.scanned(row.id, row.fields, row.tenant, digest_key)
+                yield fields.build_scanned_entry(row.id, row.fields, row.tenant, digest_key)
 
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
@@ -120,7 +120,7 @@ class MemoryEntries:
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         for row in self._memory.owned(index_name, owner):
-            yield fields.stored(owner, row.id, row.fields)
+            yield fields.build_stored_entry(owner, row.id, row.fields)
 
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]

@@ -27,8 +27,8 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.storage.index.query_words import (
     TITLE_WEIGHT,
+    parse_query_words,
     weighed_words,
-    words_of,
 )
 
 _WORD = re.compile(r"\w+")
@@ -138,7 +138,7 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
 
     Each score comes with the number of words of the query that the row contains.
     """
-    words = words_of(query)
+    words = parse_query_words(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
     phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}

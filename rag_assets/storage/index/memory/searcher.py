@@ -53,7 +53,7 @@ class MemorySearcher:
     ) -> dict[str, StoredEntry]:
         wanted = set(ids)
         return {
-            row.id: fields.stored(
+            row.id: fields.build_stored_entry(
                 owner, row.id, row.fields, None if vector is None else cosine(row, vector)
             )
             for row in self._rows(index_name, owner)

@@ -298,7 +298,7 @@ class PgVectors:
 
     def _set_comment(self, schema: str) -> None:
         with self._connection() as connection:
-            connection.execute(layout.comment_on(schema, self._comment))
+            connection.execute(layout.build_comment_statement(schema, self._comment))
 
     def _chunks(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.storage.index.model import Owner
 
 _FULL = 2_000
@@ -38,7 +38,7 @@ class Layout:
 def tenant_part(tenant: str) -> str:
     """Return the part of a schema's name that identifies the tenant."""
     # A tenant's id may be longer than the limit of names in Postgres.
-    return f"{key_of('tenant', tenant)[:16]}_"
+    return f"{compute_key('tenant', tenant)[:16]}_"
 
 
 def format_comment(installation: UUID | None) -> str:
@@ -46,7 +46,7 @@ def format_comment(installation: UUID | None) -> str:
     return f"rag-assets installation {installation}" if installation else "rag-assets"
 
 
-def comment_on(schema: str, comment: str) -> sql.Composed:
+def build_comment_statement(schema: str, comment: str) -> sql.Composed:
     """Return the statement that sets the comment of a schema."""
     return sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
         sql.Identifier(schema), sql.Literal(comment)
@@ -57,7 +57,7 @@ def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]
     """Yield the statements that create a build's schema and tables, unless they exist."""
     name = sql.Identifier(schema)
     yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name)
-    yield comment_on(schema, comment)
+    yield build_comment_statement(schema, comment)
     yield sql.SQL(
         "CREATE TABLE IF NOT EXISTS {}.rag_chunks ("
         " rag_chunk_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
     is_same_document,
@@ -58,7 +58,7 @@ class KindTable:
         """Return the kinds of these documents; documents without recorded kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
-            table.tenant == tenant_id, is_any_of(table.document_id, document_ids)
+            table.tenant == tenant_id, matches_any(table.document_id, document_ids)
         )
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -116,12 +116,12 @@ class KindTable:
                     connection.execute(statement, rows)
                 connection.execute(
                     delete(document_kinds).where(
-                        table.tenant == ref.id, is_any_of(table.document_id, none)
+                        table.tenant == ref.id, matches_any(table.document_id, none)
                     )
                 )
                 connection.execute(
                     update(document_index)
-                    .where(index.tenant == ref.id, is_any_of(index.document_id, batch))
+                    .where(index.tenant == ref.id, matches_any(index.document_id, batch))
                     .values(document_key=None, dirty=True)
                 )
 
@@ -185,7 +185,7 @@ class DerivationTable:
                 is_of_generation(tenant_id, generation),
                 document_index.c.chunk_set_key.is_not(None),
                 documents.c.status != "DELETED",
-                is_any_of(documents.c.source, list(sources)),
+                matches_any(documents.c.source, list(sources)),
             )
             .group_by(documents.c.source)
         )
@@ -269,7 +269,7 @@ class DerivationTable:
             notify(connection, ref.id)
 
 
-def fingerprint_of(documents: Iterable[CodeDocument]) -> Fingerprint:
+def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
     """Return the fingerprint of these documents."""
     first = second = 0
     for one in documents:
@@ -309,7 +309,9 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
         ids = list(batch)
         table = source_records.c
         connection.execute(
-            delete(source_records).where(table.tenant == ref.id, is_any_of(table.document_id, ids))
+            delete(source_records).where(
+                table.tenant == ref.id, matches_any(table.document_id, ids)
+            )
         )
         connection.execute(mark_deleted_statement(ref, ids))
         connection.execute(withhold_statement(ref, ids))

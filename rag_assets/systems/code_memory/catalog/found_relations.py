@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.search.access import ScopedDocument
-from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     HANDED,
     NAMELESS,
     OWN,
     defined_name,
+    get_name_style,
     own_spellings,
     resolve_spelling,
     spellings,
-    style_of,
 )
 
 Direction: TypeAlias = Literal["out", "in", "both"]
@@ -145,39 +145,39 @@ _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 """Prefixes of names whose meaning depends on the path of the file."""
 
 
-def qualified(name: str, uri: str) -> str:
+def qualify_name(name: str, uri: str) -> str:
     """Return the repository-wide name that a name in a document stands for."""
     if not name.startswith(_RELATIVE):
         return name  # Nearly all names return here, without parsing the URI.
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"  # An anonymous class is named after its line.
     if name.startswith(FILE):
-        repository = repository_of(unquote(uri.partition("/")[0]))
-        return FILE + uri_of(repository, name.removeprefix(FILE))
-    return resolve_spelling(name, path_of(uri))
+        repository = get_repository_source(unquote(uri.partition("/")[0]))
+        return FILE + build_uri(repository, name.removeprefix(FILE))
+    return resolve_spelling(name, path_from_uri(uri))
 
 
-def defined(name: str, uri: str) -> str:
+def qualify_definition(name: str, uri: str) -> str:
     """Return the repository-wide name of a definition in a document."""
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
-        return resolve_spelling(name, path_of(uri))
-    return name if style_of(uri) == "none" else defined_name(name, path_of(uri))
+        return resolve_spelling(name, path_from_uri(uri))
+    return name if get_name_style(uri) == "none" else defined_name(name, path_from_uri(uri))
 
 
-def spellings_of(name: str) -> Iterator[str]:
+def list_name_spellings(name: str) -> Iterator[str]:
     """Yield the names by which documents may refer to a node."""
     if name.startswith(FILE):
-        yield FILE + path_of(name.removeprefix(FILE))
+        yield FILE + path_from_uri(name.removeprefix(FILE))
     else:
         yield from spellings(name, short_name(name))
 
 
-def own_spellings_of(name: str) -> Iterator[str]:
+def list_own_spellings(name: str) -> Iterator[str]:
     """Yield the names of a node in documents that state something about it."""
     if name.startswith(FILE):
-        yield FILE + path_of(name.removeprefix(FILE))
+        yield FILE + path_from_uri(name.removeprefix(FILE))
     else:
         yield from own_spellings(name)
 

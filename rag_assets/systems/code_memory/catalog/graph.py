@@ -363,7 +363,7 @@ class Graph:
         for name, value in (
             ("holders", holders),
             ("by_uri", by_uri),
-            ("bytes", size + sum(_bytes_of(one) for one in self.segments)),
+            ("bytes", size + sum(_estimate_bytes(one) for one in self.segments)),
             ("_firsts", [one.first for one in self.segments]),
         ):
             object.__setattr__(self, name, value)
@@ -378,7 +378,7 @@ class Graph:
             yield from (one for one in self.by_uri.get(uri, ()) if one.access_scope in scopes)
 
 
-def _bytes_of(segment: Segment) -> int:
+def _estimate_bytes(segment: Segment) -> int:
     cached_rows = sum(
         min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
     )

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.database import Database, matches_any
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.graph import (
@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.catalog.graph import (
 )
 from rag_assets.systems.code_memory.catalog.relation_rows import STATE, RelationState
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, symbols
-from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
 
 _BATCH = 1_000
 _MOST_SEGMENTS = 8
@@ -148,7 +148,7 @@ def _load_segment(
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (
-            connection.execute(_rows_of(table, columns, key.ref.id, batch)).all()
+            connection.execute(_select_rows(table, columns, key.ref.id, batch)).all()
             for table, columns in ((symbols, _SYMBOL_COLUMNS), (edges, _EDGE_COLUMNS))
         )
         builder.add(batch, *rows)
@@ -157,12 +157,12 @@ def _load_segment(
     return builder
 
 
-def _rows_of(
+def _select_rows(
     table: Table, columns: Sequence[str], tenant_id: str, keys: Sequence[str]
 ) -> Select[Any]:
     return (
         select(*(table.c[name] for name in columns))
-        .where(table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, keys))
+        .where(table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, keys))
         .order_by(table.c.chunk_set_key, table.c.position)
     )
 
@@ -173,7 +173,13 @@ def _build_documents(
     intern = sys.intern
     return {
         document_id: GraphDocument(
-            *(document_id, uri, intern(source), intern(repository_of(source)), intern(scope)),
+            *(
+                document_id,
+                uri,
+                intern(source),
+                intern(get_repository_source(source)),
+                intern(scope),
+            ),
             *(intern(source_type), kinds, text_key, texts[text_key]),
         )
         for document_id, uri, source, scope, source_type, kinds, text_key in rows

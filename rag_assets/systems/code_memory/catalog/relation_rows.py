@@ -35,7 +35,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.catalog.accounts.access import readable_scopes
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, texts_parameter
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, texts_parameter
 from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -47,7 +47,7 @@ from rag_assets.systems.code_memory.catalog.tables import (
     symbols,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations
-from rag_assets.systems.code_memory.symbols.model import names_of
+from rag_assets.systems.code_memory.symbols.model import list_names
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENV,
@@ -107,7 +107,7 @@ def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterat
 def _rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     """Yield the rows of the names in texts; a scanned text without names also has a row."""
     for key, found in relations.items():
-        numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
+        numbers = sorted({number_of_name(ref.id, name) for name in list_names(found.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
 
 
@@ -311,7 +311,7 @@ class RelationDriftQuery:
         found: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
-                of_texts = table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, [*keys])
+                of_texts = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_columns_of_text(table)).where(*of_texts)
                 for key, *row in connection.execute(query):
                     found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
@@ -342,7 +342,7 @@ class RelationDriftQuery:
             keys = list(batch)
             with self._database.begin_for(ref) as connection:
                 for table in _ROWS_OF:
-                    of_texts = table.c.tenant == ref.id, is_any_of(table.c.chunk_set_key, keys)
+                    of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 mark_rows_replaced(connection, ref)
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
@@ -350,7 +350,7 @@ class RelationDriftQuery:
                     select(document_index.c.chunk_set_key)
                     .where(
                         document_index.c.tenant == ref.id,
-                        is_any_of(document_index.c.chunk_set_key, keys),
+                        matches_any(document_index.c.chunk_set_key, keys),
                     )
                     .with_for_update(read=True)
                 )

@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import is_any_of, texts_parameter
+from rag_assets.storage.catalog.database import matches_any, texts_parameter
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -89,7 +89,7 @@ def _distinct_values(parameter: str) -> Subquery:
     return select(_unnest_parameter(parameter).label("value")).distinct().subquery()
 
 
-def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
+def _is_in_parameter(value: ColumnElement[str], parameter: str) -> _Condition:
     return value.in_(select(_unnest_parameter(parameter)))
 
 
@@ -131,7 +131,7 @@ def _rows_with_values(
     rows = select(*own, table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _select_versions(*others).where(of_text).offset(_APART).lateral()
-    found = select(*_columns_of(columns, rows, versions)).select_from(asked)
+    found = select(*_choose_columns(columns, rows, versions)).select_from(asked)
     return found.join(rows, true()).join(versions, true()).subquery()
 
 
@@ -141,15 +141,17 @@ def _rows_of_documents(
     """Return the rows of a table that belong to the texts of documents with the given URIs."""
     own, others = _split_by_table(columns, table)
     asked = _distinct_values(parameter)
-    at = _select_versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
+    at = _select_versions(*others, document_index.c.chunk_set_key).where(
+        *_build_uri_conditions(asked.c.value)
+    )
     versions = at.offset(_APART).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
     rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
-    joined = select(*_columns_of(columns, rows, versions)).select_from(asked)
+    joined = select(*_choose_columns(columns, rows, versions)).select_from(asked)
     return joined.join(versions, true()).join(rows, true()).subquery()
 
 
-def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
+def _build_uri_conditions(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
     """Return the conditions for documents at a URI, by hash: a URI may be too long for an index."""
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
@@ -159,7 +161,7 @@ def _split_by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Co
     return own, tuple(one for one in columns if one.table is not table)
 
 
-def _columns_of(columns: _Columns, *rows: FromClause) -> _Columns:
+def _choose_columns(columns: _Columns, *rows: FromClause) -> _Columns:
     return tuple(next(one.c[c.name] for one in rows if c.name in one.c) for c in columns)
 
 
@@ -167,7 +169,7 @@ _PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
 
 
 def _select_symbols(found: Subquery) -> Select[Any]:
-    rows = select(*_columns_of(_SYMBOL_COLUMNS, found))
+    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found))
     return rows.order_by(found.c.uri, found.c.position)
 
 
@@ -175,7 +177,7 @@ def _select_by_name() -> Select[Any]:
     """Return definitions by name without duplicates: the table has a row for each short name."""
     found = _rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
     once = found.c.uri, found.c.symbol, found.c.line_start
-    rows = select(*_columns_of(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
+    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
     return rows.order_by(*once, found.c.position)
 
 
@@ -195,7 +197,7 @@ def _select_similar() -> Select[Any]:
 def _select_by_last_part() -> Select[Any]:
     found = _rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
     has_same_marks = last_part(found.c.short, without="_-") == bindparam("marked", type_=Text)
-    rows = select(*_columns_of(_SYMBOL_COLUMNS, found))
+    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found))
     return rows.order_by(has_same_marks.desc(), found.c.uri, found.c.position).limit(_LIMIT)
 
 
@@ -226,10 +228,10 @@ def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
 def _edges_at_nodes() -> tuple[Subquery, ...]:
     return (
         _rows_with_values(_EDGE_COLUMNS, edges.c.stated_of, "own", _has_requested_kind()),
-        _edges_in("uris", edges.c.stated_of == ""),
+        _select_matching_edges("uris", edges.c.stated_of == ""),
         _rows_with_values(_EDGE_COLUMNS, edges.c.target, "named", _has_requested_kind()),
-        _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
-        _edges_in("inside", _one_of(edges.c.target, "named_inside")),
+        _select_matching_edges("inside", _is_in_parameter(edges.c.stated_of, "own_inside")),
+        _select_matching_edges("inside", _is_in_parameter(edges.c.target, "named_inside")),
     )
 
 
@@ -238,7 +240,7 @@ def _select_by_kind() -> Subquery:
     return _join_readable(edges, *_EDGE_COLUMNS).where(of_kind, _has_requested_kind()).subquery()
 
 
-def _edges_in(parameter: str, wanted: _Condition) -> Subquery:
+def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
     return _rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
 
 
@@ -246,12 +248,12 @@ def _has_requested_kind() -> _Condition:
     only = texts_parameter("only")
     return and_(
         edges.c.kind != all_(texts_parameter("without")),
-        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, is_any_of(edges.c.kind, only)),
+        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, matches_any(edges.c.kind, only)),
     )
 
 
 def _select_by_type() -> Select[Any]:
-    wanted = _one_of(documents.c.source_type, "source_types")
+    wanted = _is_in_parameter(documents.c.source_type, "source_types")
     return _select_versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
 
 
@@ -271,9 +273,14 @@ def _select_first_documents() -> Select[Any]:
     return select(*first.c).select_from(asked).join(first, true())
 
 
-def _select_documents_at() -> Select[Any]:
+def _select_documents_by_uri() -> Select[Any]:
     asked = _distinct_values("uris")
-    at = _select_versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
+    at = (
+        _select_versions(*_DOCUMENT_COLUMNS)
+        .where(*_build_uri_conditions(asked.c.value))
+        .offset(_APART)
+        .lateral()
+    )
     return select(*at.c).select_from(asked).join(at, true()).order_by(at.c.uri)
 
 
@@ -375,4 +382,4 @@ FIRST_OF_SOURCES = Statement.compile(_select_first_documents())
 DOCUMENTS_OF_TYPE = Statement.compile(_select_by_type())
 DOCUMENTS_WITHOUT_NAMES = Statement.compile(_select_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_AT = Statement.compile(_select_documents_at())
+DOCUMENTS_AT = Statement.compile(_select_documents_by_uri())

@@ -12,7 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.ingest.sources.model import build_uri
 from rag_assets.storage.catalog.accounts.access import PUBLIC, reads_public
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.statements import BlockingRunner, Statement
@@ -27,11 +27,11 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
     Readable,
-    defined,
-    own_spellings_of,
-    qualified,
+    list_name_spellings,
+    list_own_spellings,
+    qualify_definition,
+    qualify_name,
     separate_nameless,
-    spellings_of,
 )
 from rag_assets.systems.code_memory.catalog.graph import (
     MOST_MET,
@@ -49,7 +49,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
     number_of_name,
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
-from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
 EvidencePlace: TypeAlias = tuple[str, str, int]
@@ -97,9 +97,9 @@ class RelationRows:
         rows = self._edge_rows(
             # If the result would exceed the limit, no edges are returned, so any rows may be read.
             statements.SOME_EDGES if whole else statements.EDGES,
-            own=list_spellings(own_spellings_of, named) if direction != "in" else [],
+            own=list_spellings(list_own_spellings, named) if direction != "in" else [],
             uris=[*files],
-            named=list_spellings(spellings_of, named) if direction != "out" else [],
+            named=list_spellings(list_name_spellings, named) if direction != "out" else [],
             inside=[*{one.uri for one in nameless}],
             own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
             named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
@@ -179,8 +179,10 @@ class RelationRows:
         for short, symbol, *of_document in rows:
             placed = FoundDocument(*of_document)
             if permits is None or permits(placed):
-                names = found.setdefault(short, {}).setdefault(repository_of(placed.source), set())
-                names.add(defined(symbol, placed.uri))
+                names = found.setdefault(short, {}).setdefault(
+                    get_repository_source(placed.source), set()
+                )
+                names.add(qualify_definition(symbol, placed.uri))
         return dict(found)
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
@@ -220,7 +222,9 @@ class RelationRows:
             limit=limit,
         )
         return [
-            FoundNameUses(name, places, document_id, uri, repository_of(source), scope, type_)
+            FoundNameUses(
+                name, places, document_id, uri, get_repository_source(source), scope, type_
+            )
             for name, places, document_id, uri, source, scope, type_ in rows
         ]
 
@@ -303,8 +307,8 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         found: dict[tuple[str, int], FoundEdge] = {}
         names, nameless = separate_nameless(nodes)
-        own = list_spellings(own_spellings_of, names) if direction != "in" else []
-        named = list_spellings(spellings_of, names) if direction != "out" else []
+        own = list_spellings(list_own_spellings, names) if direction != "in" else []
+        named = list_spellings(list_name_spellings, names) if direction != "out" else []
         named = [name for name in named if self._may_mean_one(name)]
         kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
         cut = False
@@ -484,7 +488,7 @@ def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
     found: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):
-            name = defined(segment.names[segment.symbols.symbol[row]], uri)
+            name = qualify_definition(segment.names[segment.symbols.symbol[row]], uri)
             found.setdefault(document.repository, set()).add(name)
     return {repository: tuple(names) for repository, names in found.items()}
 
@@ -502,8 +506,8 @@ def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
     path = None if edges.path[row] == NONE else names[edges.path[row]]
     return FoundEdge(
         names[edges.kind[row]],
-        qualified(names[edges.stated_of[row]], uri),
-        qualified(names[edges.target[row]], uri),
+        qualify_name(names[edges.stated_of[row]], uri),
+        qualify_name(names[edges.target[row]], uri),
         names[edges.how[row]],
         edges.confidence[row],
         edges.first[row],
@@ -511,7 +515,7 @@ def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
         None,
         path,
         document.document_id,
-        uri if path is None else uri_of(document.repository, path),
+        uri if path is None else build_uri(document.repository, path),
         document.repository,
         document.access_scope,
         edges.position[row],
@@ -522,7 +526,7 @@ def _symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
     symbols, names = segment.symbols, segment.names
     symbol = names[symbols.symbol[row]]
     return FoundSymbol(
-        defined(symbol, document.uri),
+        qualify_definition(symbol, document.uri),
         names[symbols.role[row]],
         bool(symbols.public[row]),
         symbols.first[row],
@@ -575,17 +579,26 @@ def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymb
     """Return the definition in a row; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
-        *(defined(symbol, uri), role, public, first, last, content_hash, document_id, uri),
-        *(repository_of(source), scope, type_, kinds or {}, symbol, short),
+        *(
+            qualify_definition(symbol, uri),
+            role,
+            public,
+            first,
+            last,
+            content_hash,
+            document_id,
+            uri,
+        ),
+        *(get_repository_source(source), scope, type_, kinds or {}, symbol, short),
     )
 
 
 def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
     """Return the edge in a row; its columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
-    repository = repository_of(source)
+    repository = get_repository_source(source)
     return FoundEdge(
-        *(kind, qualified(stated_of, uri), qualified(target, uri), how, confidence),
+        *(kind, qualify_name(stated_of, uri), qualify_name(target, uri), how, confidence),
         *(first, last, evidence, path, document_id),
-        *(uri if path is None else uri_of(repository, path), repository, scope, position),
+        *(uri if path is None else build_uri(repository, path), repository, scope, position),
     )

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
     FILE,
     TABLE,
-    endpoint_of,
+    format_endpoint,
     route_keys,
     table_keys,
 )
@@ -138,7 +138,7 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
             f"handler: {route.handler or 'a function without a name'}",
         )
         targets = [("routes_to", target)] if target else []
-        targets += [("serves", ENDPOINT + endpoint_of(one, path)) for one in route.methods]
+        targets += [("serves", ENDPOINT + format_endpoint(one, path)) for one in route.methods]
         place = route.file.path, route.fact
         stated = [Statement.from_fact(kind, node, *place) for kind, node in targets]
         called = route_keys(route.methods, path, route.name)

@@ -15,11 +15,15 @@ from rag_assets.systems.code_memory.derived.model import (
     Unresolved,
     link_groups,
 )
-from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
+from rag_assets.systems.code_memory.django.urlconf import (
+    build_path_template,
+    list_parameters,
+    read_routes,
+)
 from rag_assets.systems.code_memory.django.views import Route
 from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import ENDPOINT, endpoint_of, route_keys
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, format_endpoint, route_keys
 
 _NOWHERE = Fact("", 0, 0)
 
@@ -28,7 +32,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes of a Django repository."""
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
-    routes = routes_of(python)
+    routes = read_routes(python)
     documents = (one for route in routes.routes for one in _routes(route, lines))
     computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
     unresolved = (Unresolved(at.path, lines.at(at).line_start, why, ROUTES) for why, at in computed)
@@ -74,11 +78,11 @@ def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
 
 
 def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> DerivedDocument:
-    path = "/" + template_of(route.pattern).lstrip("/")
+    path = "/" + build_path_template(route.pattern).lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
     handler, owner = route.view.handlers.get(action, ""), route.view.name
     view = handler or (f"{owner}.{action}" if action and owner else owner)
-    parameters = [f"{held} ({kind})" for held, kind in parameters_of(route.pattern)]
+    parameters = [f"{held} ({kind})" for held, kind in list_parameters(route.pattern)]
     shown = (
         f"route {name}",
         *([f"methods: {', '.join(methods)}"] if methods else []),
@@ -96,7 +100,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
         own = "" if handler.startswith(f"{owner}.") else owner
         stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
         served = methods or ("ANY",)
-        targets = [ENDPOINT + endpoint_of(method, path) for method in served]
+        targets = [ENDPOINT + format_endpoint(method, path) for method in served]
         stated += [lines.statement("serves", target, last) for target in targets]
     called = route_keys(tuple(methods), path, route.name)
     return DerivedDocument("route", ROUTE + name, called, shown, tuple(stated))

@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.derived import by_data, django, laravel
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
 from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
-from rag_assets.systems.code_memory.django.kinds import kinds_of as django_kinds
+from rag_assets.systems.code_memory.django.kinds import find_source_types as django_kinds
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.routes import page_route
 from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
@@ -41,7 +41,7 @@ _DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS}
 """Kinds of facts that do not influence the source type of any definition."""
 
 
-def signs_of(file: FileFacts, own: str = "") -> set[str]:
+def list_signs(file: FileFacts, own: str = "") -> set[str]:
     """Return the signs of a file: the frameworks and interpreters that its repository may use.
 
     Args:
@@ -146,11 +146,11 @@ def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
     ]
 
 
-def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
+def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
     """Return the source type of each definition that has one, by path and qualified name."""
     php = [one for one in files if one.language == "php"]
     python = [one for one in files if one.language == "python"]
-    found = dict(laravel_classes.kinds_of(php)) if php else {}
+    found = dict(laravel_classes.find_source_types(php)) if php else {}
     if any(map(speaks_of_django, python)):
         found |= django_kinds(python)
     return found

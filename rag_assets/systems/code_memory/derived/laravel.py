@@ -42,7 +42,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     MIDDLEWARE,
     TABLE,
-    endpoint_of,
+    format_endpoint,
     route_keys,
     table_keys,
 )
@@ -112,7 +112,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             documents.append(_unmigrated_table_document(name, named))
     unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
     unresolved += [
-        ("; ".join(one.missing), one.evidence[-1], ROUTE + name_of(one))
+        ("; ".join(one.missing), one.evidence[-1], ROUTE + format_route_name(one))
         for one in routes.routes
         if one.missing and one.evidence
     ]
@@ -135,7 +135,7 @@ def _build_statement(
     return Statement.from_fact(kind, target, at.path, at.fact, source=source, how=how)
 
 
-def name_of(route: Route) -> str:
+def format_route_name(route: Route) -> str:
     """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
     methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
@@ -156,7 +156,7 @@ class _RouteDocuments:
 
     def document(self, route: Route) -> DerivedDocument:
         """Return the document of a route."""
-        path, name = "/" + route.uri.lstrip("/"), name_of(route)
+        path, name = "/" + route.uri.lstrip("/"), format_route_name(route)
         described = {
             "methods": ", ".join(route.methods),
             "name": route.name,
@@ -188,7 +188,7 @@ class _RouteDocuments:
                 yield _build_statement("guarded_by", _guard_node(name), at, how="inferred")
         for method in route.methods:
             if method != "HEAD" and not route.fallback:
-                yield _build_statement("serves", ENDPOINT + endpoint_of(method, path), last)
+                yield _build_statement("serves", ENDPOINT + format_endpoint(method, path), last)
         for one in dict.fromkeys(route.middleware):
             yield from self._statements_of_policy(route, one)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.names import GROUP, TABLE
@@ -147,7 +147,7 @@ def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]
         own.sort(key=lambda one: one.about != about)
         kept += own[:most]
         if more := own[most:]:
-            last, said = kept.pop(), f"and {counted(len(more), 'statement')} after it"
+            last, said = kept.pop(), f"and {format_count(len(more), 'statement')} after it"
             kept.append(Unresolved(last.path, last.line, f"{last.reason}, {said}", about))
     return kept
 

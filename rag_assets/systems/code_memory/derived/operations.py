@@ -16,8 +16,8 @@ from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
-    endpoint_of,
     fold_name,
+    format_endpoint,
     path_suffixes,
     route_keys,
 )
@@ -104,13 +104,13 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         wanted = _words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
-        scored = [(len(wanted & _words(_owner_of(one))), one) for one in same]
+        scored = [(len(wanted & _words(_describe_owner(one))), one) for one in same]
         best = max(score for score, _ in scored)
         same = [one for score, one in scored if score == best and (best or len(same) == 1)]
     return same if len(same) <= _MOST_HANDLERS else ()
 
 
-def _owner_of(definition: _Definition) -> str:
+def _describe_owner(definition: _Definition) -> str:
     """Return the class or module of a definition, with the name of its file."""
     file, fact = definition
     owners = LAST_PARTS.split(fact.symbol)[:-1][-1:]
@@ -130,7 +130,9 @@ def _build_document(
     place = file.path, operation.line_start, operation.line_end, operation.evidence
     targets = [defined_name(fact.symbol, owner.path) for owner, fact in handlers]
     stated = [Statement("routes_to", "", one, "convention", *place) for one in targets]
-    stated.append(Statement("serves", "", ENDPOINT + endpoint_of(method, path), "stated", *place))
+    stated.append(
+        Statement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
+    )
     lines = (
         f"route {operation.symbol}",
         f"methods: {method}",

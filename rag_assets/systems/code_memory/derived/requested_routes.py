@@ -114,7 +114,7 @@ class _Routes:
                 is_described = f"framework: {DESCRIBED}" in document.lines
                 for one in path_suffixes(path) if is_described else [path]:
                     self._add_path(one, end)
-                for key in _names_of(document, path):
+                for key in _list_route_keys(document, path):
                     self._named.setdefault(key, []).append(end)
 
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
@@ -156,7 +156,7 @@ class _Routes:
         return []
 
 
-def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
+def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     """Yield keys of a route: its name, its handler, and names of functions that return its path."""
     for line in document.lines:
         label, _, text = line.partition(": ")
@@ -165,14 +165,14 @@ def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
         elif label == "handler":
             yield f"action:{text}"
             yield f"handler:{LAST_PARTS.split(text)[-1]}"
-    *before, last = _words_of(path) or [""]
+    *before, last = _list_words(path) or [""]
     yield "helper:" + "_".join([*before, last] if last else ["root"])
     if before:
         yield "helper:" + "_".join([last, *before])
         yield "helper:" + "_".join([last, *before[:-1], singular(before[-1])])
 
 
-def _words_of(path: str) -> list[str]:
+def _list_words(path: str) -> list[str]:
     """Return the literal parts of a path; a part before a parameter is put in the singular."""
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = zip(parts, [*parts, ""][1:], strict=True)

@@ -17,13 +17,13 @@ from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.derived.text import INDEX, REFERENCES
 from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
-from rag_assets.systems.code_memory.symbols.naming import defined_name, style_of
+from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name_style
 
 _UTF8, _UTF16, _UTF32 = 1, 2, 3
 _LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)
@@ -249,7 +249,7 @@ def _aliases(
     """Yield the names that imports and exports in a file give to symbols."""
     searched: set[_Alias] = set()
     for one in places:
-        name, written = _symbol_of(one, symbols).name, one.written
+        name, written = _get_symbol(one, symbols).name, one.written
         first, _, alias = written.partition(" as ")
         if alias and first == name:
             yield one.symbol, alias.strip()
@@ -268,7 +268,7 @@ def _matches_symbols(
 ) -> bool:
     """Return whether each place still contains the name or an alias of its symbol."""
     return all(
-        written.partition(" as ")[0] in _names_of(_symbol_of(one, symbols))
+        written.partition(" as ")[0] in _list_called_names(_get_symbol(one, symbols))
         or (one.symbol, written) in aliases
         or (not one.is_definition and _IMPLICIT.fullmatch(written) is not None)
         for one in places
@@ -276,14 +276,14 @@ def _matches_symbols(
     )
 
 
-def _names_of(symbol: IndexedSymbol) -> tuple[str, ...]:
+def _list_called_names(symbol: IndexedSymbol) -> tuple[str, ...]:
     """Return the names by which code calls a symbol; a constructor also has that of its class."""
     return (
         (symbol.name, "constructor", symbol.owner) if symbol.name in _CONSTRUCTORS else symbol[:1]
     )
 
 
-def _symbol_of(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbol:
+def _get_symbol(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbol:
     if isinstance(place.symbol, str):
         return IndexedSymbol(place.symbol, "")
     return symbols[place.symbol]
@@ -328,7 +328,7 @@ def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
     """Return a text for people that says how many documents of an index are used."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
-    return f"{counted(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
+    return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
 
 
 class _Declared:
@@ -346,7 +346,7 @@ class _Declared:
         for path, source in sources.items():
             facts = [one for one in source.facts if one.kind == "declares" and one.symbol]
             self._facts[path] = sorted(facts, key=lambda one: one.start)
-            self._counts.update(one.symbol for one in facts if style_of(path) == "none")
+            self._counts.update(one.symbol for one in facts if get_name_style(path) == "none")
             self.names.update(_parts(one.symbol)[-1] for one in facts)
 
     def around(self, path: str, at: int, name: str = "") -> Fact | None:

@@ -15,7 +15,7 @@ from rag_assets.ingest.chunking.model import EVIDENCE, Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, keys_of, route_keys
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, list_keys, route_keys
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
 _PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")
@@ -70,7 +70,7 @@ def read(text: str) -> CodeText:
 
 def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     if heading["type"] == "table":
-        return keys_of(f"table:{heading['name']}")[1:]
+        return list_keys(f"table:{heading['name']}")[1:]
     lines = text.partition(EVIDENCE)[0].split("\n")
     methods = next((ln.removeprefix(_METHODS) for ln in lines if ln.startswith(_METHODS)), "")
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")

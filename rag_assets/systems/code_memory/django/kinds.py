@@ -10,21 +10,21 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Module,
     Program,
     argument,
     is_a,
-    items_of,
+    list_items,
     written_name,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
-def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
+def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
     """Return the source type of each definition that has one.
 
     Returns:
@@ -35,7 +35,7 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
     found = {
         (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
     }
-    views = dict.fromkeys(one.view.name for one in routes_of(files).routes if one.view.name)
+    views = dict.fromkeys(one.view.name for one in read_routes(files).routes if one.view.name)
     used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
     for name, kind in [*used, *reader.types_by_use()]:
         place = program.place(name)
@@ -122,5 +122,5 @@ def _first_matching_type(name: str, patterns: Mapping[str, SourceType]) -> Sourc
 def _string_items(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    for item in items_of(value):
+    for item in list_items(value):
         yield from _string_items(item)

@@ -42,7 +42,7 @@ _PARAMETER: Final = re.compile(
 _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 
-def template_of(pattern: str) -> str:
+def build_path_template(pattern: str) -> str:
     """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
     found, end = [], 0
     for one in _PARAMETER.finditer(pattern):
@@ -51,7 +51,7 @@ def template_of(pattern: str) -> str:
     return "".join([*found, _plain_text(pattern[end:])])
 
 
-def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
+def list_parameters(pattern: str) -> tuple[tuple[str, str], ...]:
     """Return a pattern's parameters in order, each with its converter or regular expression."""
     return tuple(
         (one["name"], one["converter"] or "str") if one["name"] else (one["group"], one["regex"])
@@ -71,7 +71,7 @@ class Routes:
     unresolved: tuple[Unresolved, ...]
 
 
-def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
+def read_routes(files: Iterable[FileFacts], root: str = "") -> Routes:
     """Return the routes of a repository, in the resolver's order.
 
     Args:

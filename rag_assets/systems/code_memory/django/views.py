@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.python.program import (
     Unresolved,
     argument,
     is_a,
-    items_of,
+    list_items,
     written_name,
 )
 
@@ -130,7 +130,7 @@ class ViewReader:
             methods = self._data.decorators.get(written_name(one).rpartition(".")[2])
             if methods is not None:
                 stated = [*one["arguments"], *one["named"].values()] if is_a(one, "call") else []
-                verbs = items_of(stated[0]) if stated else methods.split()
+                verbs = list_items(stated[0]) if stated else methods.split()
                 return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
         return View(name)
 
@@ -156,7 +156,7 @@ class ViewReader:
                 assigned = place.module.assigned.get(place.symbol, ())
                 known |= {verb for verb in _VERBS if place.defines(verb)}
                 known |= {one.values["name"] for one in assigned}
-        allowed = items_of(self._program.attribute(name, "http_method_names")) or _VERBS
+        allowed = list_items(self._program.attribute(name, "http_method_names")) or _VERBS
         return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
 
 
@@ -177,7 +177,7 @@ class _ExtraAction:
     def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
         """Return the action that a decorator creates from a method."""
         methods = argument(decorator, 0, "methods")
-        verbs = ["get"] if methods is None else items_of(methods)
+        verbs = ["get"] if methods is None else list_items(methods)
         path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
         return cls(
             argument(decorator, 1, "detail") is True,
@@ -304,7 +304,7 @@ class _Registration:
         if not isinstance(self.prefix, str):
             return None
         found = self.prefix
-        lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
+        lookups = list_items(argument(self.call, 3, "parents_query_lookups"))
         if len(lookups) < len(self.parents):
             return None
         for parent, lookup in zip(self.parents, reversed(lookups), strict=False):

@@ -394,7 +394,7 @@ def find_pattern(name: str, patterns: Iterable[str]) -> str:
 
 
 @cache
-def built_in() -> tuple[Framework, ...]:
+def load_built_in_frameworks() -> tuple[Framework, ...]:
     """Return the built-in frameworks, sorted by file name."""
     folder = files(__package__).joinpath("data")
     read = sorted(folder.iterdir(), key=lambda one: one.name)
@@ -407,7 +407,7 @@ def built_in() -> tuple[Framework, ...]:
 
 def framework(name: str) -> Framework:
     """Return the built-in framework with this name."""
-    return next(one for one in built_in() if one.name == name)
+    return next(one for one in load_built_in_frameworks() if one.name == name)
 
 
 @lru_cache(maxsize=64)
@@ -421,4 +421,4 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     """
     added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
     names = {one.name for one in added}
-    return (*(one for one in built_in() if one.name not in names), *added)
+    return (*(one for one in load_built_in_frameworks() if one.name not in names), *added)

@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     FUNCTION,
     GRAMMARS,
     argument,
-    statements_of,
+    list_statements,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 
@@ -91,7 +91,7 @@ def framework_facts(
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
         tree = syntax_tree(text, module, "language_tsx")
-    found, note = statements_of(tree, language)
+    found, note = list_statements(tree, language)
     kept = _keep_relevant(found, _collect_names(language, own)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"

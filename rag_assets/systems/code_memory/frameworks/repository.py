@@ -367,6 +367,6 @@ def join_all(
     return [*found]
 
 
-def strings_of(values: Sequence[Value]) -> Iterator[str]:
+def list_strings(values: Sequence[Value]) -> Iterator[str]:
     """Yield the strings among these values."""
     return (str(one[1]) for one in values if one[0] == "s")

@@ -16,8 +16,8 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     join_all,
     join_paths,
     last_part,
+    list_strings,
     named_text,
-    strings_of,
 )
 from rag_assets.systems.code_memory.frameworks.statements import argument
 
@@ -117,7 +117,7 @@ class RouterPaths:
                 else:
                     is_space = one.values["name"] == "namespace"
                     text = named_text(one, "module")
-                    names = [text] if text else [*strings_of(one.values["arguments"][:1])]
+                    names = [text] if text else [*list_strings(one.values["arguments"][:1])]
                     names = names if text or is_space else []
                 yield from map(str, names)
 
@@ -144,7 +144,7 @@ class RouterPaths:
     def _nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
         if any(one.is_joined for one in self._framework.routes):
-            return "/".join(strings_of(call.values["arguments"]))
+            return "/".join(list_strings(call.values["arguments"]))
         value = argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
             return ""

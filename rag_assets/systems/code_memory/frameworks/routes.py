@@ -22,9 +22,9 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     File,
     Repository,
     join_paths,
+    list_strings,
     named_text,
     named_words,
-    strings_of,
 )
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
 from rag_assets.systems.code_memory.frameworks.statements import argument
@@ -161,7 +161,7 @@ class RouteReader:
         """Return the path of a route; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
-            return None if is_computed else "/".join(strings_of(fact.values["arguments"]))
+            return None if is_computed else "/".join(list_strings(fact.values["arguments"]))
         value = argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
@@ -183,7 +183,7 @@ class RouteReader:
         if handlers == "alias" and value[0] == "n":
             action = fact.values["arguments"][2:3]
             parts = [*self._paths.modules_around(file, fact), name]
-            return "::".join([*parts, *strings_of(action)])
+            return "::".join([*parts, *list_strings(action)])
         if handlers == "rails" and "#" in name:
             owner, _, action_name = name.partition("#")
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
@@ -336,7 +336,7 @@ class _ResourceRoutes:
         """
         resources = self._resources
         kind = resources.calls[fact.values["name"]]
-        names = [*strings_of(fact.values["arguments"])]
+        names = [*list_strings(fact.values["arguments"])]
         prefix = self._paths.paths_of_blocks(file, fact)
         if not names or prefix is None:
             yield (), None, ""

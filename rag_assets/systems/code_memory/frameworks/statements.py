@@ -89,7 +89,7 @@ _OPENING: Final = re.compile(r"^[@$a-zA-Z]{0,3}(?:'''|\"\"\"|[`'\"])")
 _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
-def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
+def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text in order, and a note if some are left out.
 
     Args:

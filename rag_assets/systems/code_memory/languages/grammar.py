@@ -261,21 +261,21 @@ def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
-        for placed in _definitions_at(grammar, level, parent, found):
+        for placed in _list_definitions(grammar, level, parent, found):
             if placed.first and placed.definition.holds and placed.definition.body is not None:
                 todo.append((placed.definition.body, len(found)))
             found.append(placed)
     return _sort_by_position(found)
 
 
-def _definitions_at(
+def _list_definitions(
     grammar: Grammar, level: Node, parent: int, found: list[PlacedDefinition]
 ) -> Iterator[PlacedDefinition]:
     outer = found[parent].definition if parent >= 0 else None
     before: Node | None = None
     lead: Node | None = None
     last: list[PlacedDefinition] = []
-    for node in _statements_at(grammar, level):
+    for node in _list_statements(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
         if grammar.is_leading(node):
@@ -292,7 +292,7 @@ def _definitions_at(
     yield from last
 
 
-def _statements_at(grammar: Grammar, level: Node) -> Iterator[Node]:
+def _list_statements(grammar: Grammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)

@@ -18,13 +18,13 @@ from rag_assets.systems.code_memory.languages.grammar import (
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
     RequestFinder,
-    exports_of,
+    find_exports,
+    get_declared_type,
+    get_string,
     pattern_names,
     read_imports,
     read_parameters,
     required_module,
-    string_of,
-    type_of,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
@@ -73,7 +73,7 @@ def read_fields(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
 def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
     for member in body.named_children:
         if member.type == "public_field_definition":
-            type_ = type_of(tree, member)
+            type_ = get_declared_type(tree, member)
             if type_:
                 yield tree.field(member, "name"), type_
         elif member.type == "method_definition":
@@ -83,7 +83,7 @@ def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
             for node in listed.named_children:
                 kinds = {child.type for child in node.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.field(node, "pattern"), type_of(tree, node)
+                    yield tree.field(node, "pattern"), get_declared_type(tree, node)
 
 
 FUNCTIONS: Final = frozenset(
@@ -148,7 +148,7 @@ def _is_private(node: Node) -> bool:
 def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
     for entry in node.named_children:
         if entry.type == "pair" and tree.field(entry, "key") == name:
-            return string_of(tree, entry.child_by_field_name("value"))
+            return get_string(tree, entry.child_by_field_name("value"))
     return ""
 
 
@@ -207,7 +207,7 @@ class Jsx(Grammar):
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
-        self._exports = exports_of(tree)
+        self._exports = find_exports(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
         self._exported = frozenset(local)
         self._fetches = RequestFinder(tree)
@@ -261,7 +261,7 @@ class Jsx(Grammar):
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
             named = inner.named_child(0)
-        name = string_of(self.tree, named) or self.tree.of(named) or "default"
+        name = get_string(self.tree, named) or self.tree.of(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
@@ -317,7 +317,7 @@ class Jsx(Grammar):
             exported=exported,
             alone=exported,
             parameters=read_parameters(self.tree, inner),
-            returns=type_of(self.tree, inner, "return_type"),
+            returns=get_declared_type(self.tree, inner, "return_type"),
         )
 
     def _define_variables(
@@ -376,7 +376,7 @@ class Jsx(Grammar):
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
-            name = string_of(self.tree, key) or self.tree.of(key)
+            name = get_string(self.tree, key) or self.tree.of(key)
             value = node.child_by_field_name("value")
             symbol = f"{outer.symbol}.{name}"
             if value is None:
@@ -415,7 +415,10 @@ class Jsx(Grammar):
         if pattern is None:
             return
         if pattern.type == "identifier":
-            yield self.tree.of(pattern), "" if typed is None else type_of(self.tree, typed)
+            yield (
+                self.tree.of(pattern),
+                "" if typed is None else get_declared_type(self.tree, typed),
+            )
             return
         for name in pattern_names(self.tree, pattern):
             yield name, ""

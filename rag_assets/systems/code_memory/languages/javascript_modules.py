@@ -17,7 +17,7 @@ _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"
 _LONG: Final = 200
 
 
-def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
+def get_declared_type(tree: SyntaxTree, node: Node, name: str = "type") -> str:
     """Return a declared type as written, in one line; "" if absent."""
     text = tree.field(node, name).removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
@@ -40,7 +40,7 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
         name = " ".join(tree.of(pattern)[:_LONG].split()).removeprefix("...")
-        yield name, type_of(tree, node)
+        yield name, get_declared_type(tree, node)
 
 
 def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
@@ -68,9 +68,9 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
     """
     if node.type == "import_statement":
         names = list(_imported_names(tree, node))
-        yield from _import_fact(tree, node, source_of(tree, node), names)
+        yield from _import_fact(tree, node, get_imported_module(tree, node), names)
     elif node.type == "export_statement":
-        source = source_of(tree, node)
+        source = get_imported_module(tree, node)
         if source:
             for fact, _ in _import_fact(tree, node, source, list(_reexported_names(tree, node))):
                 yield fact, {}  # A re-export does not bind its name in this file.
@@ -82,19 +82,19 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
         yield from _dynamic_import(tree, node)
 
 
-def string_of(tree: SyntaxTree, node: Node | None) -> str:
+def get_string(tree: SyntaxTree, node: Node | None) -> str:
     """Return the text of a string without its quotes; "" for anything else."""
     return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
-def source_of(tree: SyntaxTree, node: Node) -> str:
+def get_imported_module(tree: SyntaxTree, node: Node) -> str:
     """Return the module in an import or export statement."""
-    found = string_of(tree, node.child_by_field_name("source"))
+    found = get_string(tree, node.child_by_field_name("source"))
     if found:
         return found
     for child in node.named_children:
         if child.type == "import_require_clause":
-            return string_of(tree, child.child_by_field_name("source"))
+            return get_string(tree, child.child_by_field_name("source"))
     return ""
 
 
@@ -118,7 +118,7 @@ def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
     if listed is None or not listed.named_child_count:
         return ""
-    return string_of(tree, listed.named_child(0))
+    return get_string(tree, listed.named_child(0))
 
 
 def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
@@ -217,7 +217,7 @@ class ExportedName:
         return {key: value for key, value in values.items() if value}
 
 
-def exports_of(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
+def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     """Return the names that each top-level statement exports, by the statement's id."""
     found: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
@@ -259,7 +259,7 @@ def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | Non
 
 
 def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
-    source = source_of(tree, node)
+    source = get_imported_module(tree, node)
     named = False
     for child in node.named_children:
         if child.type == "namespace_export":
@@ -283,7 +283,7 @@ def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterato
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
-    return string_of(tree, node) or tree.of(node)
+    return get_string(tree, node) or tree.of(node)
 
 
 def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
@@ -466,7 +466,7 @@ class RequestFinder:
         stated = _option_value(self._tree, options, "method")
         if stated is None:
             return "GET"
-        return string_of(self._tree, stated).upper()
+        return get_string(self._tree, stated).upper()
 
     def _request_path(self, node: Node) -> str | None:
         """Return a path with `{}` for computed parts; None if it has no literal part."""
@@ -496,7 +496,7 @@ def _operands_of_sum(node: Node) -> list[Node]:
 def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     """Return whether an operand has literal text, and its text with `{}` for computed parts."""
     if node.type == "string":
-        return True, string_of(tree, node)
+        return True, get_string(tree, node)
     if node.type != "template_string":
         return False, _HOLE
     text, at = "", tree.start(node) + 1
@@ -515,6 +515,6 @@ def _option_value(tree: SyntaxTree, options: Node | None, name: str) -> Node | N
     for entry in options.named_children:
         if entry.type == "pair":
             key = entry.child_by_field_name("key")
-            if name in {tree.of(key), string_of(tree, key)}:
+            if name in {tree.of(key), get_string(tree, key)}:
                 return entry.child_by_field_name("value")
     return None

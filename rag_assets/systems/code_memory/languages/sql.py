@@ -116,7 +116,7 @@ def _token_pattern(delimiter: str) -> re.Pattern[str]:
     )
 
 
-def head_of(text: str, start: int, end: int) -> tuple[int, int]:
+def find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the start of a statement's own text, and of the comments that belong to it.
 
     Args:
@@ -144,7 +144,7 @@ def head_of(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _remove_comments(text: str, start: int, end: int) -> str:
-    _, head = head_of(text, start, end)
+    _, head = find_statement_head(text, start, end)
     return text[head : min(end, head + 1_000)]
 
 
@@ -205,7 +205,7 @@ def read_sql(text: str) -> CodeText:
     facts: list[Fact] = []
     cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
     for start, end in sql_statements(text):
-        first, head = head_of(text, start, end)
+        first, head = find_statement_head(text, start, end)
         cuts.add(end)
         found = _match_definition(text, head, end)
         if found is not None:
@@ -213,7 +213,7 @@ def read_sql(text: str) -> CodeText:
             units.append(unit)
             if unit.symbol:
                 facts.append(
-                    _statement_fact(text, head, unit, found, _tables_of(text, end, unit, found))
+                    _statement_fact(text, head, unit, found, _list_tables(text, end, unit, found))
                 )
     return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), "sql")
 
@@ -256,7 +256,7 @@ def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str
     return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
 
 
-def _tables_of(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
+def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
     """Return the tables that a statement refers to, except the one that it creates."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)

@@ -80,7 +80,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
     return {name: _build_language(name, row) for name, row in listed.items()}
 
 
-def family_of(language: str) -> str:
+def get_language_family(language: str) -> str:
     """Return the family of a language; a language without a tag query is its own family."""
     known = tag_languages().get(language)
     if known is None:
@@ -92,7 +92,7 @@ _FAMILIES: Final[Mapping[str, str]] = {"svelte": "javascript", "vue": "javascrip
 
 
 @cache
-def query_of(grammar: TagGrammar) -> Query:
+def load_query(grammar: TagGrammar) -> Query:
     """Return the compiled query of a grammar."""
     from tree_sitter import Language, Query
 
@@ -333,12 +333,12 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     """
     from tree_sitter import QueryCursor
 
-    cursor = QueryCursor(query_of(grammar), match_limit=_MOST_STATES)
+    cursor = QueryCursor(load_query(grammar), match_limit=_MOST_STATES)
     last = thread_time() + _SECONDS
     found: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
     for start in range(0, max(size, 1), _WINDOW):
-        if _depth_at(tree.root, start) > _DEEPEST_WINDOW:
+        if _compute_depth(tree.root, start) > _DEEPEST_WINDOW:
             return None
         cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
         found += (captures for _, captures in cursor.matches(tree.root))
@@ -347,7 +347,7 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     return found
 
 
-def _depth_at(root: Node, byte: int) -> int:
+def _compute_depth(root: Node, byte: int) -> int:
     """Return the number of nodes that contain a byte."""
     cursor = root.walk()
     depth = 0

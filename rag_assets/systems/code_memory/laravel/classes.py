@@ -173,7 +173,7 @@ def is_read_fact(fact: Fact) -> bool:
     return fact.kind in _DECIDING
 
 
-def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
+def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """Return the source type of each class that has one, by path and qualified name.
 
     Ancestors decide first, then use, then the path. A class that extends any other framework class
@@ -201,7 +201,7 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
             # Routes may run methods of traits next to controllers; other traits have no type.
             own = place if place == "controller" else None
         else:
-            above = set(_ancestors_of(name, classes))
+            above = set(_list_ancestors(name, classes))
             own = next((_BASES[base] for base in _BASES if base in above), used.get(name))
             if own is None and not any(base.startswith(_OTHERS) for base in above):
                 is_job = _QUEUED in above and place not in _NEVER_JOBS
@@ -237,7 +237,7 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     return found
 
 
-def _ancestors_of(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:

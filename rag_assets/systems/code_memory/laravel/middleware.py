@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.php.values import Call, Chain, arguments_of
+from rag_assets.systems.code_memory.languages.php.values import Call, Chain, list_arguments
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guard
             continue
         known.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = _strings_in(source, chain.calls[0].argument(0, "middleware"))
+            names = _list_strings(source, chain.calls[0].argument(0, "middleware"))
             only, without = (_option_names(source, chain, name) for name in ("only", "except"))
             yield names, only, without, node
 
@@ -93,7 +93,7 @@ def _option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     call = chain.call(name)
     if call is None:
         return []
-    return [text for one in call.arguments for text in _strings_in(source, one.value)]
+    return [text for one in call.arguments for text in _list_strings(source, one.value)]
 
 
 def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
@@ -112,18 +112,18 @@ def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
-        yield _strings_in(source, node), (), (), node
+        yield _list_strings(source, node), (), (), node
         return
     written = source.tree.of(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
-    made = Call("", arguments_of(source.tree, node), node)
+    made = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (_strings_in(source, made.argument(at, name)) for at, name in names)
+    first, only, without = (_list_strings(source, made.argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
-def _strings_in(source: PhpSource, node: Node | None) -> list[str]:
+def _list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
@@ -149,11 +149,11 @@ def read_names(
         yield from read_kernel(source.value(call.argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
         added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
-        yield from (_name_fact(name, one) for node in added for one in _strings_in(source, node))
+        yield from (_name_fact(name, one) for node in added for one in _list_strings(source, node))
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
-            yield from (_name_fact(alias, one) for one in _strings_in(source, call.argument(1)))
+            yield from (_name_fact(alias, one) for one in _list_strings(source, call.argument(1)))
 
 
 def _name_fact(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
@@ -179,11 +179,11 @@ def resolve_middleware(
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
                 named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
     named = {**usual, **named}
-    found = {name: tuple(dict.fromkeys(_classes_of(name, named))) for name in named}
+    found = {name: tuple(dict.fromkeys(_list_classes(name, named))) for name in named}
     return {name: classes for name, classes in found.items() if classes}
 
 
-def _classes_of(name: str, named: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _list_classes(name: str, named: Mapping[str, Sequence[str]]) -> Iterator[str]:
     todo, seen = [name], set[str]()
     while todo:
         at = todo.pop()

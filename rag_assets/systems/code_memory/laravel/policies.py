@@ -59,11 +59,11 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     told = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
     alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
-    subject, told = (first, "") if alone else (_subject_of(second), told)
+    subject, told = (first, "") if alone else (_get_subject(second), told)
     about = source.value(subject)
     model = about if isinstance(about, str) else ""
     variable = source.tree.of(subject) if subject is not None else ""
-    if constant := _constant_of(source, first):
+    if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in told if isinstance(told, list) else [told]:
         if isinstance(ability, str):
@@ -72,7 +72,7 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
             yield "authorizes", {**values, **held}
 
 
-def _constant_of(source: PhpSource, node: Node | None) -> str:
+def _get_constant(source: PhpSource, node: Node | None) -> str:
     """Return the constant of another class in an expression: `InvoicePolicy::SEND`."""
     if node is None or node.type != "class_constant_access_expression":
         return ""
@@ -83,7 +83,7 @@ def _constant_of(source: PhpSource, node: Node | None) -> str:
     return f"{source.class_name(written, node)}::{source.tree.of(name)}" if written else ""
 
 
-def _subject_of(node: Node | None) -> Node | None:
+def _get_subject(node: Node | None) -> Node | None:
     """Return the subject of a check; in a list, the subject is the first item."""
     if node is None or node.type != "array_creation_expression":
         return node

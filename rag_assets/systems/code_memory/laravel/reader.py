@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_assets.systems.code_memory.languages.php import facts, origins
 from rag_assets.systems.code_memory.languages.php.facts import key_facts
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.units import units_of
+from rag_assets.systems.code_memory.languages.php.units import list_units
 from rag_assets.systems.code_memory.laravel import statements
 from rag_assets.systems.code_memory.laravel.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.models import model_facts
@@ -18,13 +18,13 @@ def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
     bodies = origins.Bodies(source)
-    found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
+    found = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
     found += origins.origin_facts(source, bodies)
     found += schema_facts(source)
     found += model_facts(source)
     found += guard_facts(source)
-    found += routes.facts_of(source)
+    found += routes.list_facts(source)
     found += key_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(units_of(source), tuple(found), "php", notes)
+    return CodeText(list_units(source), tuple(found), "php", notes)

@@ -21,7 +21,10 @@ from rag_assets.systems.code_memory.laravel.models import Model, Relation
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import ABILITY
-from rag_assets.systems.code_memory.symbols.policy_names import method_of, method_of_ability
+from rag_assets.systems.code_memory.symbols.policy_names import (
+    find_policy_method,
+    method_of_ability,
+)
 
 Form: TypeAlias = Literal["one", "query", "many"]
 """Whether a value is one object of a class, a query for its records, or several objects."""
@@ -164,7 +167,7 @@ class Receivers:
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
-            given = self._given.get(name) or _kinds_of(returns, Kind(""))
+            given = self._given.get(name) or _list_kinds(returns, Kind(""))
             return frozenset(replace(one, aside=True) for one in given)
         return frozenset({Kind(start)})
 
@@ -206,7 +209,7 @@ class Receivers:
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
-        declared = _kinds_of(str(method.values["returns"]), on)
+        declared = _list_kinds(str(method.values["returns"]), on)
         given = declared or self._given.get(method.symbol, frozenset())
         # A method that returns the class or trait defining it returns the inheriting class here.
         return frozenset(
@@ -225,7 +228,7 @@ class Receivers:
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 
 
-def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
+def _list_kinds(returns: str, on: Kind) -> frozenset[Kind]:
     """Return the classes of a declared type, without framework types such as collections."""
     if returns in {"self", "static"}:
         return frozenset({Kind(on.owner)})
@@ -342,7 +345,7 @@ class FollowedStatements:
         for model in self._receivers.classes(fact.values["of"]):
             yield "authorizes", model
             policy = self._policies.policy_of_model(model)
-            name = method_of_ability(ability) if ability else method_of(fact)
+            name = method_of_ability(ability) if ability else find_policy_method(fact)
             found = self._inheritance.method(policy, name) if policy and name else None
             if found is not None:
                 yield "authorizes", found.symbol

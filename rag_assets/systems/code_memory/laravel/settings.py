@@ -47,7 +47,7 @@ _DEEPEST: Final = 6
 _NONE: Final = object()
 
 
-def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
+def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """Return the statement that returns settings, with `values` and `untold`; None if absent.
 
     Translation files also return arrays, but they do not read the environment. If a file does not

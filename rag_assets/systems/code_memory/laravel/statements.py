@@ -30,7 +30,10 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
     Property,
 )
-from rag_assets.systems.code_memory.languages.php.types import class_of_creation, types_of
+from rag_assets.systems.code_memory.languages.php.types import (
+    class_of_creation,
+    find_variable_types,
+)
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
 from rag_assets.systems.code_memory.languages.sql import tables_in_sql
 from rag_assets.systems.code_memory.laravel.middleware import read_kernel, read_names
@@ -116,7 +119,7 @@ _DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
-def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for one in source.classes:
         for held in one.properties:
@@ -128,7 +131,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     @cache
     def types(symbol: str) -> Mapping[str, str]:
         """Return the classes of a method's variables; the keys are variables as written."""
-        return types_of(source, *methods[symbol]) if symbol in methods else {}
+        return find_variable_types(source, *methods[symbol]) if symbol in methods else {}
 
     for chain in _find_chains(source):
         symbol = names.around(chain.node)

@@ -64,7 +64,7 @@ class Picture:
     left_out: int
 
 
-def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
+def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
     """Return the picture of a walk.
 
     Nodes whose relations lead to a node are on its left; the targets of its relations are on its
@@ -183,7 +183,7 @@ async def name(visit: Visit) -> Response:
         steps=range(1, _MOST_STEPS + 1),
         walk=walk,
         roots=[one for one in walk.nodes if one.name in roots],
-        picture=picture_of(walk, roots),
+        picture=build_picture(walk, roots),
         shown_name=shown_name,
     )
 

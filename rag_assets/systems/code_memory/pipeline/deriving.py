@@ -14,10 +14,10 @@ from itertools import groupby
 from typing import Final
 
 from rag_assets.common.batches import batched
-from rag_assets.common.formatting import counted
-from rag_assets.common.hashing import key_of
+from rag_assets.common.formatting import format_count
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.sources.model import SourceMetadata, path_of
+from rag_assets.ingest.sources.model import SourceMetadata, path_from_uri
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork
 from rag_assets.pipeline.slices import pending_count
@@ -50,10 +50,10 @@ from rag_assets.systems.code_memory.pipeline.labelling import (
     changed_labels,
     derived_configs,
     due_sources,
-    files_of,
+    get_language,
     is_index,
     is_labelled,
-    language_of,
+    load_file_facts,
     settled_sources,
     survey,
 )
@@ -93,7 +93,8 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     if not documents and not changed:
         return DerivedWork()
     lines = {
-        "derived of files": f"{counted(documents, 'document')}, {changed:,} of them to be listed"
+        f"derived of files": f"{format_count(documents, 'document')}, {changed:,} of them to"
+        " be listed"
     }
     return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
 
@@ -146,9 +147,9 @@ def _derive_from_sources(
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(surveyed.signs, own)
-        read = [one for one in documents if languages is None or language_of(one) in languages]
+        read = [one for one in documents if languages is None or get_language(one) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
-        files = files_of(ctx, read) if has_index or any(map(is_labelled, read)) else {}
+        files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
@@ -181,7 +182,7 @@ def _read_references(
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
-    by_path = {path_of(one.uri): one for one in documents}
+    by_path = {path_from_uri(one.uri): one for one in documents}
     wanted = {path for index in read for path in index.locate_files(by_path)}
     texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {
@@ -224,7 +225,7 @@ def _records(
 ) -> Iterator[PushedRecord]:
     own = scope != ctx.tenant.access.scope
     # Files of different scopes may each have a route with the same name.
-    before = f"{key_of('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
+    before = f"{compute_key('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
     for document in documents:
         yield PushedRecord(
             source=config.name,

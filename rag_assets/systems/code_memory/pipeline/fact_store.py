@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, Table
 
 from rag_assets.common.batches import batched
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.model import Definition
 from rag_assets.pipeline.context import Share, TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
@@ -43,7 +43,7 @@ from rag_assets.systems.code_memory.pipeline.labelling import (
     relations_of_texts,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations
-from rag_assets.systems.code_memory.symbols.source_types import source_type_of
+from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
@@ -75,11 +75,13 @@ class RelationDrift:
 
     def __str__(self) -> str:
         """Return the differences in words."""
-        found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
+        found = [f"relations of {format_count(len(self.altered), 'text')}"] if self.altered else []
         if self.orphans:
-            found.append(f"relations of {counted(self.orphans, 'text')} that no build contains")
+            found.append(
+                f"relations of {format_count(self.orphans, 'text')} that no build contains"
+            )
         for source, number in (self.derived or {}).items():
-            found.append(f"{counted(number, 'document')} derived from {source}")
+            found.append(f"{format_count(number, 'document')} derived from {source}")
         return ", ".join(found)
 
 
@@ -170,7 +172,7 @@ class CodeFacts:
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk, such as controller or migration."""
-        return source_type_of(definition.role, definition.symbol, kinds, source_type)
+        return get_source_type(definition.role, definition.symbol, kinds, source_type)
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
         """Return an object that records the definitions and relations of texts."""

@@ -21,9 +21,9 @@ from itertools import groupby
 from typing import Final
 
 from rag_assets.common.batches import batched
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, find_parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
@@ -31,22 +31,22 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
     CodeDocument,
     Fingerprint,
-    fingerprint_of,
+    compute_fingerprint,
 )
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.documents import (
     LABELLED,
     READ_KINDS,
     SIGN_KINDS,
+    find_source_types,
     is_of_django,
     keep_deciding,
-    kinds_of,
     languages_read,
     list_deciding_facts,
-    signs_of,
+    list_signs,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
-from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
+from rag_assets.systems.code_memory.relations.relations import Relations, build_relations
 from rag_assets.systems.code_memory.sources.records import DerivedConfig
 from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
@@ -126,7 +126,7 @@ def _key(tenant: Tenant, fingerprint: Fingerprint) -> str:
     own = [tenant.own_frameworks] if tenant.own_frameworks else []
     # As texts: JSON's numbers are not exact beyond 64 bits.
     sums = [str(one) for one in fingerprint]
-    return key_of("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
+    return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
 
 
 _BATCH = 2_000
@@ -161,8 +161,8 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     for files in _repositories(documents):
         labelled = [*filter(is_labelled, files)]
         surveyed = survey(ctx, labelled)
-        python = [one for one in labelled if language_of(one) == "python"]
-        whole = files_of(ctx, python) if is_of_django(surveyed.signs) else {}
+        python = [one for one in labelled if get_language(one) == "python"]
+        whole = load_file_facts(ctx, python) if is_of_django(surveyed.signs) else {}
         changed |= changed_labels(files, {**surveyed.files, **whole})
     if changed:
         ctx.guard()
@@ -174,7 +174,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
 
 def is_labelled(document: CodeDocument) -> bool:
     """Return whether frameworks can determine kinds of definitions in the document's language."""
-    return language_of(document) in LABELLED
+    return get_language(document) in LABELLED
 
 
 def is_index(document: CodeDocument) -> bool:
@@ -192,9 +192,9 @@ def changed_labels(
         files: the facts of files, by document; at least of those that are labelled.
     """
     by_path: dict[str, dict[str, str]] = {}
-    for (path, symbol), kind in kinds_of(list(files.values())).items():
+    for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
-    wanted = {one.document_id: by_path.get(path_of(one.uri), {}) for one in documents}
+    wanted = {one.document_id: by_path.get(path_from_uri(one.uri), {}) for one in documents}
     return {
         one.document_id: wanted[one.document_id]
         for one in documents
@@ -254,8 +254,8 @@ class _Step:
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
             if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
-                before = fingerprint_of(old for old, _ in pairs if old is not None)
-                after = fingerprint_of(new for _, new in pairs)
+                before = compute_fingerprint(old for old, _ in pairs if old is not None)
+                after = compute_fingerprint(new for _, new in pairs)
                 first, second = (
                     known - subtracted + added
                     for known, subtracted, added in zip(
@@ -270,7 +270,7 @@ class _Step:
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
-        return list_deciding_facts(self._facts_of(document), language_of(document))
+        return list_deciding_facts(self._facts_of(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether one document changes nothing that is derived from its source."""
@@ -278,11 +278,13 @@ class _Step:
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
-            signs = signs_of(_file_of(new, self._facts_of(new)), self._ctx.tenant.own_frameworks)
+            signs = list_signs(
+                _build_file_facts(new, self._facts_of(new)), self._ctx.tenant.own_frameworks
+            )
             read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
             if read is None or not read <= mark.languages:
                 return False
-            if mark.languages.isdisjoint({language_of(one) for one in present}):
+            if mark.languages.isdisjoint({get_language(one) for one in present}):
                 return True
         return (
             old is not None
@@ -297,7 +299,7 @@ class _Step:
     def _facts(self) -> Mapping[str, tuple[Fact, ...]]:
         """Return the facts of the slice's texts, new and former, by chunk_set_key."""
         documents = (one for pair in self._pairs for one in pair if one is not None)
-        return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_derived_from)
+        return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_label_fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +321,8 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
-        file = _file_of(document, facts)
-        signs |= signs_of(file, ctx.tenant.own_frameworks)
+        file = _build_file_facts(document, facts)
+        signs |= list_signs(file, ctx.tenant.own_frameworks)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
     return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
 
@@ -336,7 +338,7 @@ def relations_of_texts(
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {
-        key: relations_of(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
+        key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
         for key, facts in ctx.lake.facts(languages).items()
     }
 
@@ -375,7 +377,7 @@ def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocume
         yield list(group)
 
 
-def language_of(document: CodeDocument) -> str:
+def get_language(document: CodeDocument) -> str:
     """Return the language of a document, as media types name it."""
     return _language(document.media_type)
 
@@ -384,16 +386,16 @@ def _language(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 
-def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
+def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
     """Return the facts of documents with their paths, by document, in the given order."""
     found = {
-        d.document_id: _file_of(d, facts)
-        for d, facts in _read_facts(ctx, documents, _is_derived_from)
+        d.document_id: _build_file_facts(d, facts)
+        for d, facts in _read_facts(ctx, documents, _is_label_fact)
     }
     return {one.document_id: found[one.document_id] for one in documents}
 
 
-def _is_derived_from(kind: str) -> bool:
+def _is_label_fact(kind: str) -> bool:
     """Return whether labels or documents are derived from facts of a kind.
 
     The index of a file's names is not needed, and is larger than all its other facts.
@@ -401,8 +403,8 @@ def _is_derived_from(kind: str) -> bool:
     return kind != USES
 
 
-def _file_of(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
-    return FileFacts(path_of(document.uri), language_of(document), facts)
+def _build_file_facts(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
+    return FileFacts(path_from_uri(document.uri), get_language(document), facts)
 
 
 def _read_facts(

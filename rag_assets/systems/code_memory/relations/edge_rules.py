@@ -24,12 +24,16 @@ from rag_assets.systems.code_memory.symbols.names import (
     OWN_SETTING,
     PACKAGE,
     TABLE,
-    endpoint_of,
-    keys_of,
+    format_endpoint,
+    list_keys,
     short_name,
 )
 from rag_assets.systems.code_memory.symbols.naming import CALLED
-from rag_assets.systems.code_memory.symbols.policy_names import asker_of, method_of, usual_policies
+from rag_assets.systems.code_memory.symbols.policy_names import (
+    find_policy_method,
+    get_authorizing_method,
+    usual_policies,
+)
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Edge kinds by the action of a statement on a table."""
@@ -112,7 +116,11 @@ def _edges_of_model_relation(fact: Fact) -> list[Triple]:
 
 def _edges_of_authorization(fact: Fact) -> list[Triple]:
     """Return edges to the checked ability, the checked model, and the policies that may decide."""
-    model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
+    model, source, method = (
+        str(fact.values.get("model", "")),
+        get_authorizing_method(fact),
+        find_policy_method(fact),
+    )
     ability = str(fact.values.get("ability", ""))
     found = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
@@ -164,12 +172,12 @@ def targets_of_mention(name: str, what: str) -> list[str]:
         return [FILE + name.lstrip("./")]
     if what == "symbol":
         return [CALLED + short_name(name.removesuffix("()").replace("@", "::"))]
-    return [CALLED + key for key in keys_of(name)]
+    return [CALLED + key for key in list_keys(name)]
 
 
 def _edges_of_operation(fact: Fact) -> list[Triple]:
     method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
-    return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
+    return [("serves", fact.symbol, ENDPOINT + format_endpoint(method, path))]
 
 
 def _edges_of_mapping(fact: Fact) -> list[Triple]:

@@ -118,7 +118,7 @@ Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """Re-exports: for each name its targets, each with the path of the re-exporting module."""
 
 
-def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
+def split_name(name: str) -> Iterator[tuple[str, str, str]]:
     """Split a name into module, name and members in every possible way.
 
     Args:
@@ -142,7 +142,7 @@ def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
 
 def list_possible_reexports(name: str) -> Iterator[str]:
     """Yield the names of the re-exports that must be looked up to resolve a name."""
-    for module, first, _ in parts_of(name):
+    for module, first, _ in split_name(name):
         yield module + first
         yield module + ALL
         if module.endswith("."):
@@ -161,14 +161,14 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
         path: the path of the file that uses it.
         handed: re-exports, at least of the names that list_possible_reexports returns.
     """
-    for module, first, rest in parts_of(name):
+    for module, first, rest in split_name(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
             alias = find_definition(module + own, path, handed)
             if alias is not None:
                 return {(_join_member(to, rest), at) for to, at in handed[alias]}
     found = set()
-    for module, first, rest in parts_of(name):
+    for module, first, rest in split_name(name):
         alias = find_definition(module + ALL, path, handed)
         if alias is not None:
             inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
@@ -201,7 +201,7 @@ def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in names:
-        for module, first, rest in parts_of(name):
+        for module, first, rest in split_name(name):
             found.setdefault(module + first, []).append(rest)
             found.setdefault(module + ALL, []).append(first + rest)
     return found

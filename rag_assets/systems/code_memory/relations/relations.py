@@ -150,7 +150,7 @@ UNNAMED: Final = frozenset(
 """Kinds of edges that are never shown under their own name."""
 
 
-def relations_of(
+def build_relations(
     facts: Iterable[Fact],
     hashes: Mapping[str, str] = MappingProxyType({}),
     *,

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     MEMBER,
     PACKAGE,
     TABLE,
-    endpoint_of,
+    format_endpoint,
     requested_template,
 )
 from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
@@ -74,7 +74,7 @@ def _edges_of_javascript(fact: Fact) -> list[Triple]:
         return _edges_of_member(fact)
     if fact.kind == "fetches":
         path = requested_template(str(values.get("path", "")))
-        asked = endpoint_of(str(values.get("method", "")), path)
+        asked = format_endpoint(str(values.get("method", "")), path)
         return [("requests", _own_name(fact.symbol), ENDPOINT + asked)]
     if fact.kind in READING:
         return read_settings(fact, _own_name(fact.symbol))

@@ -270,7 +270,7 @@ def asked_kinds(query: str) -> AskedKinds:
     types: set[str] = set()
     topic: list[str] = []
     for token in _KIND_TOKEN.findall(query):
-        types_of_words = [_types_asked_by(word.lower()) for word in _WORD.findall(token)]
+        types_of_words = [_find_requested_types(word.lower()) for word in _WORD.findall(token)]
         types.update(*(found for found in types_of_words if found is not None))
         if any(found is None for found in types_of_words) or not types_of_words:
             topic.append(token)
@@ -279,7 +279,7 @@ def asked_kinds(query: str) -> AskedKinds:
     return AskedKinds(frozenset(types), _TEST.search(query) is not None, " ".join(topic) or query)
 
 
-def _types_asked_by(word: str) -> tuple[SourceType, ...] | None:
+def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
     """Return the types that a word asks for, () for a filler word, None for a word of the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()

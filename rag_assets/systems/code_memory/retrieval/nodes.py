@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
 from rag_assets.systems.code_memory.symbols.names import (
@@ -22,8 +22,8 @@ from rag_assets.systems.code_memory.symbols.names import (
     TABLE,
 )
 from rag_assets.systems.code_memory.symbols.source_types import (
+    get_source_type,
     is_test,
-    source_type_of,
     type_of_place,
 )
 
@@ -110,26 +110,26 @@ class Relation:
     evidence: str
 
 
-def stated_of(edge: FoundEdge) -> str:
+def get_stating_node(edge: FoundEdge) -> str:
     """Return the node that states an edge; the file if no definition in it states the edge."""
     return edge.stated_of or FILE + edge.uri
 
 
-def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
+def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
     """Return an edge between known nodes as a relation; None for any other edge."""
-    kind = kind_of(edge, known)
+    kind = find_relation_name(edge, known)
     if kind is None:
         return None
-    ends = stated_of(edge), edge.target
+    ends = get_stating_node(edge), edge.target
     lines = edge.line_start, edge.line_end
     return Relation(
         kind, *ends, edge.how, edge.confidence, edge.uri, *lines, evidence=edge.evidence or ""
     )
 
 
-def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
+def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
     """Return the user-facing name of an edge between known nodes; None for any other edge."""
-    source = stated_of(edge)
+    source = get_stating_node(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
@@ -138,18 +138,18 @@ def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
 
 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
-    path = path_of(edge.uri)
+    path = path_from_uri(edge.uri)
     if edge.kind == "documents":
         return _OF_PLACES.get(type_of_place(path), edge.kind)
-    inner = target.uri is not None and is_test(path_of(target.uri))
+    inner = target.uri is not None and is_test(path_from_uri(target.uri))
     if edge.kind in OF_TESTS and is_test(path) and not inner:
         return "tests"
-    if edge.kind == "takes" and _is_policy_of(stated_of(edge), target):
+    if edge.kind == "takes" and _is_model_policy(get_stating_node(edge), target):
         return "authorizes"
     return NAMED.get((edge.kind, target.source_type), edge.kind)
 
 
-def _is_policy_of(source: str, target: Node) -> bool:
+def _is_model_policy(source: str, target: Node) -> bool:
     """Return whether a definition belongs to a model's policy, which Laravel finds by its name."""
     owner, model = source.partition("::")[0], target.name
     short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
@@ -157,22 +157,22 @@ def _is_policy_of(source: str, target: Node) -> bool:
 
 
 @lru_cache(_MOST_MET)
-def node_of(one: FoundSymbol) -> Node:
+def build_node(one: FoundSymbol) -> Node:
     """Return the node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")
     # The name of an anonymous class starts with the name of its document.
     own = one.name.removeprefix(f"{one.uri}#")
-    kind = source_type_of(role, own, one.kinds, one.document_type)
-    kind = _TEST if kind == _CODE and is_test(path_of(one.uri)) else kind
+    kind = get_source_type(role, own, one.kinds, one.document_type)
+    kind = _TEST if kind == _CODE and is_test(path_from_uri(one.uri)) else kind
     lines = one.line_start, one.line_end
     return Node(
         *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
         document_id=one.document_id,
-        symbol=_chunk_of(one.local_name),
+        symbol=_get_chunk_name(one.local_name),
     )
 
 
-def _chunk_of(local: str) -> str | None:
+def _get_chunk_name(local: str) -> str | None:
     """Return the name of a definition's chunk: for a setting its first key; for a file ""."""
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
@@ -188,11 +188,15 @@ def other_node(name: str, repository: str) -> Node:
 def file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
-    kind = type_of_place(path_of(uri))
-    return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
+    kind = type_of_place(path_from_uri(uri))
+    return Node(
+        name, _TEST if kind == _CODE and is_test(path_from_uri(uri)) else kind, repository, uri
+    )
 
 
-def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
+def find_defining_files(
+    keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]
+) -> dict[NodeKey, NodeKey]:
     """Return the files that define nodes, each with the first of the nodes that it defines."""
     first: dict[NodeKey, NodeKey] = {}
     for key in keys:

@@ -21,7 +21,7 @@ from rag_assets.search.progress import Ranking, SearchProgress
 from rag_assets.search.recall import Verify, with_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.asked import asked_kinds, asked_names
 from rag_assets.systems.code_memory.retrieval.steps.walk import Views
@@ -44,7 +44,7 @@ _UNKNOWN: Final = (
 )
 
 
-def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
+def build_clarification(view: View, query: str, *, first: str = "") -> Clarification:
     """Return a question to the user that lists definitions with names similar to a question's.
 
     Args:
@@ -194,7 +194,7 @@ async def _occurs_in_texts(
     wanted = [Ranking("words", found) for found in rankings]
     confirmed = await Verify(services).confirmed(progress, wanted)
     return all(
-        any(one.matched >= len(words_of(part).terms) for one in ranking.candidates)
+        any(one.matched >= len(parse_query_words(part).terms) for one in ranking.candidates)
         for part, ranking in zip(parts, confirmed.rankings, strict=True)
     )
 
@@ -224,7 +224,7 @@ class CodeQuestions:
         if not answer.needs_clarification or answer.clarification is not None:
             return answer
         view = await run_sync(Views(services).view, progress)
-        asking = await run_sync(partial(clarification_of, view, progress.search.request.query))
+        asking = await run_sync(partial(build_clarification, view, progress.search.request.query))
         return replace(answer, clarification=asking)
 
 

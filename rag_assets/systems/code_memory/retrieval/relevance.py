@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, files_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, find_defining_files
 from rag_assets.systems.code_memory.retrieval.surroundings import (
     OF_DOCUMENTS,
     Around,
@@ -142,7 +142,7 @@ class _Spread:
         """Return the surroundings of nodes, and the files whose edges count for these nodes."""
         around, cut = self.surroundings.of(self.view, keys, self.nodes)
         self.complete = self.complete and not cut
-        return around, files_of(keys, self.nodes)
+        return around, find_defining_files(keys, self.nodes)
 
     def _note_stating(self, way: Way, score: float) -> None:
         if way.kind in OF_DOCUMENTS:

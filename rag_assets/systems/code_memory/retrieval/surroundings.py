@@ -21,9 +21,9 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
-    files_of,
-    kind_of,
-    stated_of,
+    find_defining_files,
+    find_relation_name,
+    get_stating_node,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
@@ -89,7 +89,7 @@ _ONLY_MEMBER: Final = 0.7
 """Share that flows from a class to its only method, since that method is what the class does."""
 
 
-def share_of(kind: str, way: int, crowd: float) -> float:
+def compute_share(kind: str, way: int, crowd: float) -> float:
     """Return the share of a node's relevance that flows along one of its relations.
 
     Args:
@@ -101,11 +101,11 @@ def share_of(kind: str, way: int, crowd: float) -> float:
     if kind == MEMBER and way == 1 and crowd <= 1:
         return _ONLY_MEMBER
     shares = _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
-    return shares[way] * _part_of(crowd)
+    return shares[way] * _compute_part(crowd)
 
 
 @functools.lru_cache(maxsize=4_096)
-def _part_of(crowd: float) -> float:
+def _compute_part(crowd: float) -> float:
     """Return the part of a share that one relation gets if this many relations divide it."""
     return 1 / (1 + math.log2(max(1.0, crowd)))
 
@@ -192,7 +192,7 @@ class Surroundings:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
         """
-        files = {key: file for file, key in files_of(keys, nodes).items()}
+        files = {key: file for file, key in find_defining_files(keys, nodes).items()}
         asked = [_Asked(key, files.get(key)) for key in keys]
         cached = self._around
         known = {one: cached[one] for one in asked if one in cached}
@@ -253,7 +253,7 @@ def _read_surroundings(
             view, asked[half:], nodes
         )
     for edge in found.edges:
-        ends = (edge.source, stated_of(edge)), (edge.source, edge.target)
+        ends = (edge.source, get_stating_node(edge)), (edge.source, edge.target)
         if ends[0] == ends[1]:
             continue
         for way, end in enumerate(ends):
@@ -271,11 +271,11 @@ def _build_around(
 ) -> Around:
     ways = []
     followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
-    relations = [_relation_of(edge, known) for edge, *_ in followed]
+    relations = [_get_relation(edge, known) for edge, *_ in followed]
     crowds = _count_crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
         crowd = crowds[edge.how == "inferred", (kind, is_named), way]
-        share = share_of(kind, way, crowd) * edge.confidence
+        share = compute_share(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
             ways.append((-share, (edge.document_id, edge.position), found))
@@ -299,9 +299,9 @@ def _count_crowds(
     return crowds
 
 
-def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
+def _get_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
     """Return the kind of an edge, and whether it has a user-facing name."""
     if edge.kind == MEMBER:
         return MEMBER, True
-    kind = kind_of(edge, known)
+    kind = find_relation_name(edge, known)
     return (edge.kind, False) if kind is None else (kind, True)

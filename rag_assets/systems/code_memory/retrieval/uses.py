@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.common.batches import batched
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
-from rag_assets.systems.code_memory.languages.tags import family_of, tag_languages
+from rag_assets.systems.code_memory.languages.tags import get_language_family, tag_languages
 from rag_assets.systems.code_memory.reading import language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, uses_of
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
+from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
-from rag_assets.systems.code_memory.symbols.naming import style_of
+from rag_assets.systems.code_memory.symbols.naming import get_name_style
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_ROWS: Final = 4_000
@@ -94,7 +94,7 @@ class Use:
     def relation(self) -> Relation:
         """Return the use as a relation to its target."""
         kind = _RELATIONS[self.kind]
-        if kind != "mentions" and is_test(path_of(self.uri)):
+        if kind != "mentions" and is_test(path_from_uri(self.uri)):
             kind = "tests"
         how = "scip" if self.why == BY_INDEX else "name" if self.why else "possible"
         return Relation(
@@ -152,11 +152,11 @@ class _File:
 
     @property
     def path(self) -> str:
-        return path_of(self.row.uri)
+        return path_from_uri(self.row.uri)
 
     @property
     def language(self) -> str:
-        return language_of_type(repository_type_of(self.path) or "")
+        return language_of_type(find_repository_type(self.path) or "")
 
     def imports(self, name: str) -> bool:
         """Return whether an import in this file contains a name."""
@@ -218,7 +218,7 @@ class _Resolving:
         self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
         names = {target.name for target in targets}
         for file in read:
-            family = family_of(file.language)
+            family = get_language_family(file.language)
             for one in self._symbols[file.row.uri]:
                 last = _last_part(one.name, one.uri)
                 if last in names:
@@ -256,7 +256,7 @@ class _Resolving:
             return None
         language = file.language
         is_program = language in tag_languages() or language in {"vue", "svelte"}
-        is_foreign = is_program and family_of(language) != target.family
+        is_foreign = is_program and get_language_family(language) != target.family
         if is_foreign and place.kind not in _MENTIONS:
             return None
         if row.uri == target.node.uri and (
@@ -380,7 +380,7 @@ class _Resolving:
 
     def _rank(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key that puts the most likely uses first."""
-        owner = _owner_of(use.target)
+        owner = _get_owner(use.target)
         receiver = fold_name(use.receiver)
         is_alike = (
             bool(receiver)
@@ -414,9 +414,11 @@ def _target(node: Node) -> _Target | None:
     if not name:
         return None
     holder = node.name[: -len(name)].rstrip(":.#\\/") if node.name.endswith(name) else ""
-    is_type = holder and _owner_of(node.name)[:1].isupper()
-    family = family_of(language_of_type(repository_type_of(path_of(node.uri)) or ""))
-    owner = _owner_of(node.name)
+    is_type = holder and _get_owner(node.name)[:1].isupper()
+    family = get_language_family(
+        language_of_type(find_repository_type(path_from_uri(node.uri)) or "")
+    )
+    owner = _get_owner(node.name)
     return _Target(node, name, owner, holder if is_type else "", _stem(node.uri), family)
 
 
@@ -425,7 +427,7 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
     found: dict[tuple[str, str], _File] = {}
     for row in rows:
         file = found.setdefault((row.document_id, row.uri), _File(row))
-        file.names[row.name] = uses_of(row.places)
+        file.names[row.name] = parse_uses(row.places)
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
@@ -443,19 +445,19 @@ def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
 
 def _last_part(name: str, uri: str) -> str:
     """Return a name without its qualifiers."""
-    if style_of(path_of(uri)) == "none":
+    if get_name_style(path_from_uri(uri)) == "none":
         return name.rpartition("::")[2]
     parts = name_parts(name, folded=False)
     return parts[-1] if parts else ""
 
 
-def _owner_of(name: str) -> str:
+def _get_owner(name: str) -> str:
     parts = name_parts(name, folded=False)
     return parts[-2] if len(parts) > 1 else ""
 
 
 def _stem(uri: str) -> str:
     """Return the name of a file in imports: without suffixes, or the name of its folder."""
-    folder, name = posixpath.split(path_of(uri))
+    folder, name = posixpath.split(path_from_uri(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

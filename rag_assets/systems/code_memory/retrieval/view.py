@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.access import AccessPolicy, FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import (
@@ -37,13 +37,13 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_node,
     file_node,
-    files_of,
-    node_of,
+    find_defining_files,
     other_node,
 )
-from rag_assets.systems.code_memory.sources.records import repository_of
-from rag_assets.systems.code_memory.symbols.names import FILE, keys_of, name_parts, short_name
+from rag_assets.systems.code_memory.sources.records import get_repository_source
+from rag_assets.systems.code_memory.symbols.names import FILE, list_keys, name_parts, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
     CALLED,
@@ -130,7 +130,7 @@ class Reexports:
             frontier = []
             for edge in self.edges([HANDED + name for name in members], "in"):
                 target = edge.target.removeprefix(HANDED)
-                own = find_definition(target, path_of(edge.uri), members)
+                own = find_definition(target, path_from_uri(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
                 fresh = list_import_names(alias, own, members[own]) if own is not None else ()
                 frontier += [name for name in fresh if name not in known]
@@ -146,7 +146,7 @@ class Reexports:
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*asked], "out") if asked else ():
             alias = edge.stated_of.removeprefix(HANDED)
-            to = edge.target.removeprefix(HANDED), path_of(edge.uri)
+            to = edge.target.removeprefix(HANDED), path_from_uri(edge.uri)
             found.setdefault(edge.source, {}).setdefault(alias, []).append(to)
         return dict(found)
 
@@ -193,11 +193,11 @@ class View:
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
-            return exactly or self._filter_permitted(self.relations.called(keys_of(name)))
+            return exactly or self._filter_permitted(self.relations.called(list_keys(name)))
         # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
-        shorts = [short_name(wanted), *keys_of(name)]
+        shorts = [short_name(wanted), *list_keys(name)]
         called = self._filter_permitted(self.relations.called(shorts))
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
@@ -314,7 +314,7 @@ class View:
         # Names of a SCIP index are whole; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
-        shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
+        shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
         if not shorts:
             return [*edges]
         called = self.relations.names_called(set(shorts.values()), self._permits)
@@ -327,7 +327,7 @@ class View:
         for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
-                    lookup = Sought(edge.source, name, path_of(edge.uri))
+                    lookup = Sought(edge.source, name, path_from_uri(edge.uri))
                     if lookup not in resolved:
                         found = like[edge.source, name]
                         resolved[lookup] = (
@@ -339,7 +339,7 @@ class View:
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
-            return resolved.get(Sought(edge.source, name, path_of(edge.uri))) or name
+            return resolved.get(Sought(edge.source, name, path_from_uri(edge.uri))) or name
 
         return [
             edge._replace(
@@ -384,7 +384,7 @@ class View:
             keys: the keys of the nodes, the most relevant first.
             nodes: known nodes.
         """
-        first = {file: name for file, (_, name) in files_of(keys, nodes).items()}
+        first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
         found = self.edges([*names], direction, files=files, only=only, without=without)
@@ -402,7 +402,7 @@ class View:
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         names = sorted({end[1] for end in ends if end[1] and end not in known})
         nodes = {end: known[end] for end in ends if end in known}
-        nodes |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        nodes |= {(one.source, one.name): build_node(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
@@ -415,7 +415,7 @@ class View:
         """Return nodes for those files that exist; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._filter_permitted(self.relations.at(uris)) if uris else []
-        return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
+        return [file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
     def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
         """Return the relations that edges stand for, with their evidence.
@@ -448,5 +448,5 @@ def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
     return edge._replace(stated_of=source, target=target)
 
 
-def _short_of(name: str) -> str:
+def _get_short_name(name: str) -> str:
     return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from rag_assets.common.formatting import counted
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.common.formatting import format_count
+from rag_assets.ingest.sources.model import build_uri
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
@@ -26,11 +26,11 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_node,
     class_of_constructor,
-    node_of,
+    find_relation,
+    get_stating_node,
     other_node,
-    relation_of,
-    stated_of,
 )
 from rag_assets.systems.code_memory.retrieval.uses import collect_stated_uses, uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationsChanged, View
@@ -84,7 +84,7 @@ def describe_unresolved(
         unresolved: unresolved statements, by source.
     """
     found = [
-        (uri_of(source, one.path), one)
+        (build_uri(source, one.path), one)
         for source, statements in unresolved.items()
         for one in statements
         if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
@@ -94,7 +94,10 @@ def describe_unresolved(
     if not counts:
         return None
     lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in counts]
-    return f"{counted(len(counts), 'statement')} of routes or tables computed: {_join_first(lines)}"
+    return (
+        f"{format_count(len(counts), 'statement')} of routes or tables computed:"
+        f" {_join_first(lines)}"
+    )
 
 
 def describe_unfollowed_calls(
@@ -106,20 +109,20 @@ def describe_unfollowed_calls(
     """
     if question.kinds and "calls" not in question.kinds:
         return None
-    owners = sorted({_class_of(one) for one in calls} - {""})
+    owners = sorted({_get_target_class(one) for one in calls} - {""})
     if not owners:
         return None
     extends = view.edges(owners, "out", only=("extends",)).edges
     facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
-    unfollowed = [one for one in calls if (one.source, _class_of(one)) in facades]
+    unfollowed = [one for one in calls if (one.source, _get_target_class(one)) in facades]
     if not unfollowed:
         return None
     places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
     lines = [f"{uri}:{line} {name}" for uri, line, name in places]
-    return f"{counted(len(places), 'call')} on facades not followed: {_join_first(lines)}"
+    return f"{format_count(len(places), 'call')} on facades not followed: {_join_first(lines)}"
 
 
-def _class_of(call: FoundEdge) -> str:
+def _get_target_class(call: FoundEdge) -> str:
     return call.target.rpartition("::")[0]
 
 
@@ -143,7 +146,7 @@ def _may_add_relations(
     if not _is_requested(about, question):
         return False
     if not nodes:
-        return about == _about_of(question.name)
+        return about == _choose_topic(question.name)
     types = (_STATING if question.direction == "out" else _TYPES)[about]
     return any(one.source_type in types for one in own)
 
@@ -152,7 +155,7 @@ def _is_requested(about: str, question: Question) -> bool:
     return not question.kinds or not _KINDS_ADDED[about].isdisjoint(question.kinds)
 
 
-def _about_of(name: str) -> str:
+def _choose_topic(name: str) -> str:
     """Return ROUTES or TABLES if an unknown name may be a route's or a table's."""
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
@@ -218,7 +221,7 @@ class Walker:
         if view is None:
             return []
         found = view.named(name) if name is not None else view.within(path or "")
-        return [node_of(one) for one in found if path is None or one.uri == path]
+        return [build_node(one) for one in found if path is None or one.uri == path]
 
     def relations(
         self,
@@ -353,7 +356,7 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     found = replace(found, uses=tuple(uses[:MOST_USES]))
     if not left:
         return found
-    why = f"at least {counted(left, 'use')} by name are left out"
+    why = f"at least {format_count(left, 'use')} by name are left out"
     return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
 
 
@@ -374,7 +377,7 @@ class _Walking:
 
     def begin(self, name: str) -> list[NodeKey]:
         """Return the nodes with a name, from every repository that has them."""
-        self._nodes |= {(one.source, one.name): node_of(one) for one in self._view.named(name)}
+        self._nodes |= {(one.source, one.name): build_node(one) for one in self._view.named(name)}
         self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
         if name.startswith(tuple(PREFIXES)):
             # Without a definition, the name is a node only if a readable edge names it.
@@ -400,7 +403,7 @@ class _Walking:
         for edge in edges:
             if edge.kind == "calls" and (edge.source, edge.target) not in known:
                 self.lost_calls.add(edge)
-            relation = relation_of(edge, known)
+            relation = find_relation(edge, known)
             if relation is None or (self._kinds and relation.kind not in self._kinds):
                 continue
             ends = [(edge.source, relation.source), (edge.source, relation.target)]
@@ -434,5 +437,6 @@ class _Walking:
         return [
             edge
             for edge in found.edges
-            if (edge.source, stated_of(edge)) in wanted or (edge.source, edge.target) in wanted
+            if (edge.source, get_stating_node(edge)) in wanted
+            or (edge.source, edge.target) in wanted
         ]

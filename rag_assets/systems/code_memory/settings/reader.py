@@ -31,7 +31,7 @@ _LONGEST_SYMBOL: Final = 500
 _WORD: Final = re.compile(r"\w")
 
 
-def _units_of(
+def _list_units(
     text: str,
     entries: Sequence[Entry],
     *,
@@ -200,13 +200,13 @@ def _read_settings(text: str, language: str) -> CodeText:
     if language == "toml":
         tops = _outermost_entries(entries)
     operations = _read_operations(entries)
-    units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
+    units = _list_units(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
         entries_of_operations = [entry for entry, _ in operations]
         first, last = entries_of_operations[0].start, entries_of_operations[-1].end
         units = [one for one in units if one.end <= first or one.start >= last]
         names = {entry.start: fact.symbol for entry, fact in operations}
-        units += _units_of(
+        units += _list_units(
             text, entries_of_operations, symbol=lambda e: names[e.start], role="operation"
         )
     ends = sorted(

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     DocumentVanished,
     ListingFailed,
 )
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.disk import (
     PIECE_BYTES,
     DiskReader,
@@ -43,19 +43,19 @@ from rag_assets.ingest.sources.model import (
     RACY_NS,
     ListedDocument,
     SourceMetadata,
+    build_uri,
     document_id,
-    uri_of,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_TYPE
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.repository import WORKTREE, Repository
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Worktree,
     WorktreeFile,
-    identity_of,
+    get_file_identity,
     read_info_attributes,
     read_unchanged,
 )
@@ -198,7 +198,7 @@ class GitSource:
         try:
             repository = self._open()
             if self._config.ref == WORKTREE:
-                worktree = _worktree_of(repository)[1]
+                worktree = _read_worktree(repository)[1]
                 folders = self._select_folders(worktree.folders)
                 yield from self._list_worktree(worktree)
             else:
@@ -223,16 +223,18 @@ class GitSource:
             if self._config.ref != WORKTREE:
                 tree = repository.tree(repository.commit(self._config.ref))
                 indexes = _state_of_indexes(self._indexes.find())
-                return key_of("git", tree, info, folders_as_json(self._select_folders()), *indexes)
-            tree, worktree = _worktree_of(repository)
+                return compute_key(
+                    "git", tree, info, folders_as_json(self._select_folders()), *indexes
+                )
+            tree, worktree = _read_worktree(repository)
         except ListingFailed as error:
             raise self._add_source_name(error) from error
-        facts = [_state_of(file) for file in worktree.files.values()]
+        facts = [_get_file_state(file) for file in worktree.files.values()]
         folders = folders_as_json(self._select_folders(worktree.folders))
         attributes = worktree.attributes.state(worktree.files)
         indexes = _state_of_indexes(self._indexes.find(worktree.files))
         state = tree, info, repository.autocrlf, facts, attributes, folders
-        return key_of("git", *state, *indexes)
+        return compute_key("git", *state, *indexes)
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the content of one file; see DocumentSource.read."""
@@ -371,8 +373,8 @@ class GitSource:
             source=self.name,
             path=path,
             document_id=document_id(self.name, path),
-            uri=uri_of(self.name, path),
-            media_type=repository_type_of(path),
+            uri=build_uri(self.name, path),
+            media_type=find_repository_type(path),
             source_type=type_of_place(path),
             size=size if facts is None else facts.st_size,
             mtime_ns=0 if facts is None else storable_time(facts.st_mtime_ns),
@@ -437,7 +439,7 @@ class GitSource:
         return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
 
 
-def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
+def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     """Return the checked-out tree and the worktree, both from the same moment if possible."""
     for _ in range(_LOOKS):
         before = repository.moment()
@@ -448,10 +450,10 @@ def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
     return tree, worktree
 
 
-def _state_of(file: WorktreeFile) -> list[str | int | None]:
+def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
     if file.facts is None:
         return [file.path, file.mode, None if file.tracked is None else file.tracked.oid]
-    return [file.path, *identity_of(file.facts)]
+    return [file.path, *get_file_identity(file.facts)]
 
 
 def _state_of_indexes(
@@ -459,7 +461,8 @@ def _state_of_indexes(
 ) -> list[list[str | int | None]]:
     """Return the facts of SCIP indexes; nothing without any, so that other states stay."""
     return [
-        [path, *(() if facts is None else identity_of(facts))] for path, facts in indexes.items()
+        [path, *(() if facts is None else get_file_identity(facts))]
+        for path, facts in indexes.items()
     ]
 
 

@@ -81,7 +81,7 @@ def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": of[:_LONGEST_DERIVED] + _DERIVED_SUFFIX, "type": "derived", "of": of}
 
 
-def repository_of(source: str) -> str:
+def get_repository_source(source: str) -> str:
     """Return the source of files that a derived or runs source belongs to; else the same name."""
     return source.removesuffix(_DERIVED_SUFFIX).removesuffix(_RUNS_SUFFIX)
 

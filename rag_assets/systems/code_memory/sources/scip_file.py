@@ -29,7 +29,7 @@ from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.sources.disk import stream_file
 from rag_assets.systems.code_memory.derived.text import INDEX
 
@@ -110,7 +110,9 @@ class ScipFiles:
 def _listed_path(path: str) -> str:
     """Return the path under which an index is listed; hide folders outside of the root."""
     return (
-        f".scip/{key_of('scip', path)[:8]}/{posixpath.basename(path)}" if path[0] == "/" else path
+        f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+        if path[0] == "/"
+        else path
     )
 
 
@@ -356,11 +358,11 @@ def _parse_symbol(symbol: str) -> IndexedSymbol | None:
         at = one.end()
     if not found or found[-1]["suffix"] in {None, "/", ":"}:
         return None
-    name, before = _name_in(found[-1]), found[-2] if len(found) > 1 else None
+    name, before = _get_name(found[-1]), found[-2] if len(found) > 1 else None
     is_owned = before is not None and before["suffix"] in {None, "#"}
-    return IndexedSymbol(name, _name_in(before) if before is not None and is_owned else "")
+    return IndexedSymbol(name, _get_name(before) if before is not None and is_owned else "")
 
 
-def _name_in(descriptor: re.Match[str]) -> str:
+def _get_name(descriptor: re.Match[str]) -> str:
     escaped = (descriptor["escaped"] or "").replace("``", "`")
     return escaped or descriptor["name"] or (descriptor["parameter"] or "").strip("`")

@@ -154,12 +154,12 @@ class NameUses(NamedTuple):
     omitted: int = 0
 
 
-def names_of(index: str) -> list[str]:
+def list_names(index: str) -> list[str]:
     """Return the names in an index."""
     return [line.partition("|")[0] for line in index.split("\n") if line]
 
 
-def uses_of(packed: str) -> NameUses:
+def parse_uses(packed: str) -> NameUses:
     """Return the occurrences of a name.
 
     Args:

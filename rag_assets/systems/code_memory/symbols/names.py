@@ -92,7 +92,7 @@ def setting_keys(name: str) -> tuple[str, ...]:
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
-def request_of(said: str) -> tuple[str, str] | None:
+def parse_request(said: str) -> tuple[str, str] | None:
     """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
@@ -109,7 +109,7 @@ def request_of(said: str) -> tuple[str, str] | None:
     return (method[1].lower() if method else ""), path
 
 
-def keys_of(said: str) -> tuple[str, ...]:
+def list_keys(said: str) -> tuple[str, ...]:
     """Return the keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
@@ -117,7 +117,7 @@ def keys_of(said: str) -> tuple[str, ...]:
             path with a host or without its first slash, too; or a table's name.
     """
     said = said.strip()[:_LONGEST_NAME]
-    asked = request_of(said)
+    asked = parse_request(said)
     if asked is not None:
         method, path = asked
         before = f"{method} " if method else ""
@@ -186,7 +186,7 @@ def short_name(name: str) -> str:
     return ".".join(kept).lower()
 
 
-def endpoint_of(method: str, path: str) -> str:
+def format_endpoint(method: str, path: str) -> str:
     """Return the node for requests to a path with a method; parameter names do not matter."""
     return f"{method.upper()} {path_template(path)}"
 
@@ -260,7 +260,7 @@ def route_spellings(said: str) -> Iterator[str]:
     Args:
         said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
     """
-    asked = request_of(said)
+    asked = parse_request(said)
     if asked is None:
         return
     method, path = asked
@@ -279,7 +279,7 @@ def route_endings(said: str) -> Iterator[str]:
     Args:
         said: a requested path, such as `GET /api/invoices/42`.
     """
-    asked = request_of(said)
+    asked = parse_request(said)
     if asked is None:
         return
     method, path = asked

@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     OWN_SETTING,
-    keys_of,
+    list_keys,
     local_settings,
     route_keys,
     setting_keys,
@@ -86,7 +86,7 @@ _LONGEST: Final = 6
 
 
 @lru_cache(_MOST_KEPT)
-def style_of(path: str) -> NameStyle:
+def get_name_style(path: str) -> NameStyle:
     """Return how names are qualified in a file whose text does not qualify them."""
     if path.endswith(_PYTHON):
         return "python"
@@ -97,7 +97,7 @@ def style_of(path: str) -> NameStyle:
 
 def defined_name(local: str, path: str) -> str:
     """Return the repository-wide name of a definition in a file."""
-    style = style_of(path)
+    style = get_name_style(path)
     if style == "python":
         return f"{_python_module(path)}.{local}" if _python_module(path) else local
     if style == "go":
@@ -120,7 +120,7 @@ def resolve_spelling(spelling: str, path: str) -> str:
 
 
 def _relative_name(spelling: str, path: str) -> str:
-    style = style_of(path)
+    style = get_name_style(path)
     if style == "python" and spelling.startswith("."):
         return _resolve_relative(spelling, path)
     if style in {"javascript", "rust"} and spelling.startswith("."):
@@ -159,7 +159,7 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
     found = find_candidates(name, defined)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
-    if mark == "." and is_standard and style_of(path) == "python":
+    if mark == "." and is_standard and get_name_style(path) == "python":
         return None
     roots = {one.removesuffix(name).rstrip(mark).replace(mark, "/"): one for one in found}
     near = [root for root in roots if _is_near_root(root, path)]
@@ -213,7 +213,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
     yield name
     yield CALLED + short
     if name.startswith(_TABLE):
-        yield from (CALLED + key for key in keys_of(name))
+        yield from (CALLED + key for key in list_keys(name))
     elif name.startswith(CONFIG):
         yield from (CALLED + key for key in setting_keys(name.removeprefix(CONFIG)))
     elif name.startswith(_ROUTE):

@@ -56,13 +56,13 @@ def tried_policies(model: str) -> Iterator[str]:
         yield "\\".join([*parts[:count], _POLICIES, f"{short}Policy"])
 
 
-def asker_of(fact: Fact) -> str:
+def get_authorizing_method(fact: Fact) -> str:
     """Return the definition that authorizes: the method that the fact names, else its symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 
 
-def method_of(fact: Fact) -> str:
+def find_policy_method(fact: Fact) -> str:
     """Return the policy method that decides; "" if it is unknown.
 
     Args:

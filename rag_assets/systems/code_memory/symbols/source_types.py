@@ -167,7 +167,7 @@ _OF_FILES: Final = frozenset({*_OF_KEYS, "migration", "table", "route", "api_end
 _MEMBERS: Final = frozenset({"method", "relation"})
 
 
-def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
+def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     """Return the source type of a chunk.
 
     Args:

@@ -31,7 +31,7 @@ from rag_assets.systems.experience.patterns import MAX_CHOICES
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 _PAGE = 50
 _ENTRIES = 20
@@ -196,7 +196,7 @@ async def attempt(visit: Visit) -> Response:
         question = model.model_validate({name: value for name, value in named.items() if value})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return await _trial_page(room, given, problem=problem_of(first))
+        return await _trial_page(room, given, problem=describe_problem(first))
     backend = visit.backend
     questions = Questions(
         backend.catalog, backend.retriever, run_blocking=backend.run, recorded=False

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument
 from rag_assets.api.problems import Refused
 from rag_assets.common.errors import VersionChanged
-from rag_assets.common.formatting import counted
+from rag_assets.common.formatting import format_count
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.uploads import shown_name
 from rag_assets.panel.frame import Visit
@@ -260,7 +260,7 @@ def _summarize(whole: DocumentPage) -> str:
     states = Counter(document.status for document in whole.documents)
     counts = {"processing": states["PROCESSING"], "failed": states["FAILED"]}
     parts = [f"{count} {state}" for state, count in counts.items() if count]
-    return ", ".join([counted(states.total(), "document"), *parts])
+    return ", ".join([format_count(states.total(), "document"), *parts])
 
 
 def _announce(document: GuidelineDocument) -> str:
@@ -268,7 +268,7 @@ def _announce(document: GuidelineDocument) -> str:
         return f"{document.file_name} failed: {document.error_message or ''}"
     if document.note is not None:
         return f"{document.file_name} is ready. {document.note}"
-    return f"{document.file_name} is ready: {counted(document.chunk_count or 0, 'passage')}."
+    return f"{document.file_name} is ready: {format_count(document.chunk_count or 0, 'passage')}."
 
 
 def _parse_page_number(visit: Visit) -> int:

@@ -15,7 +15,7 @@ from rag_assets.api.model import Reindex
 from rag_assets.api.record_routes import listed_records, reason, whereabouts
 from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.workspace_responses import PageAccess
-from rag_assets.api.write_routes import reindexed
+from rag_assets.api.write_routes import request_reindex
 from rag_assets.common.errors import (
     ConfiguredByOperator,
     InvalidRequest,
@@ -23,9 +23,9 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.failure_kinds import WORDS, FailureKind
-from rag_assets.common.formatting import counted, duration
+from rag_assets.common.formatting import duration, format_count
 from rag_assets.ingest.sources.record_bodies import BODIES
-from rag_assets.ingest.sources.records import ROOT, record_document_id, scope_of
+from rag_assets.ingest.sources.records import ROOT, build_page_scope, record_document_id
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
@@ -45,7 +45,7 @@ from rag_assets.systems.workspace.tree import find_standing, new_root
 from rag_assets.systems.workspace.tree_service import TreeService
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import problem_of
+from rag_assets.tenants.problems import describe_problem
 
 PAGE: Final = 50
 """Number of rows on a page of a list."""
@@ -130,7 +130,7 @@ async def overview(visit: Visit) -> Response:
     done = _SWITCHED.get(visit.request.query_params.get("done", ""), "")
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
-        done = f"{counted(int(count), 'document')} will be indexed again."
+        done = f"{format_count(int(count), 'document')} will be indexed again."
     return await _render_overview(await open_room(visit), done=done)
 
 
@@ -173,7 +173,7 @@ async def reindex(visit: Visit) -> Response:
             return visit.html("new_model.html", **found)
     catalog = visit.backend.catalog
     try:
-        done = await room.write(lambda: reindexed(catalog, room.record.id, wanted, room.by))
+        done = await room.write(lambda: request_reindex(catalog, room.record.id, wanted, room.by))
     except (UnknownDocument, InvalidRequest) as error:
         return await _render_overview(room, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
@@ -300,7 +300,7 @@ async def save(visit: Visit) -> Response:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return await _render_form(
-            room, problem=_add_label(problem_of(first)), sent=sent, status=422
+            room, problem=_add_label(describe_problem(first)), sent=sent, status=422
         )
     except (InvalidRequest, NoVectorBackend) as error:
         return await _render_form(room, problem=_add_label(error.advice), sent=sent, status=422)
@@ -455,7 +455,7 @@ async def tree(visit: Visit) -> Response:
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
 
 
-async def unplaced(visit: Visit) -> Response:
+async def list_unplaced_pages(visit: Visit) -> Response:
     """List the pages below an unknown page."""
     room = await open_room(visit)
     lists = PageLists(visit.backend.catalog.database)
@@ -495,7 +495,8 @@ def _build_page_view(
         "following": _find_next_uuid(below),
         "titles": _read_titles(room, uuids),
         "verdict": verdict,
-        "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
+        "list_unplaced_pages": uuid == ROOT
+        and bool(lists.unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
     }
 
@@ -506,8 +507,8 @@ def _list_readers(
     """Return the pages that decide access, the nearest first, with the principals of each."""
     grants = catalog.access.grants(tenant_id, scopes)
     if is_new and not grants:
-        grants = {scope_of(ROOT): [*new_root().readers]}
-    return [(scope.removeprefix(scope_of("")), grants.get(scope, [])) for scope in scopes]
+        grants = {build_page_scope(ROOT): [*new_root().readers]}
+    return [(scope.removeprefix(build_page_scope("")), grants.get(scope, [])) for scope in scopes]
 
 
 def _read_titles(room: Room, uuids: list[str]) -> dict[str, str]:
@@ -539,7 +540,7 @@ PANEL = SystemPanel(
         PanelPage("/records", records),
         PanelPage("/record", record),
         PanelPage("/tree", tree),
-        PanelPage("/tree/unplaced", unplaced),
+        PanelPage("/tree/unplaced", list_unplaced_pages),
         PanelPage("/warnings", warnings),
         PanelPage("/settings", settings),
         PanelPage("/settings", save, "POST"),

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, StringConstraints
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.references import require_reference
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
@@ -78,7 +78,7 @@ class SqlConfig(SourceConfig):
 
     def query_key(self, source_type: RecordType) -> str:
         """Return a hash of all that determines a query's result; a new hash restarts the query."""
-        return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
+        return compute_key("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 
 def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:

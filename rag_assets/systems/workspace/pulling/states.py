@@ -15,9 +15,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.common.errors import TenantLocked
-from rag_assets.common.hashing import key_of
+from rag_assets.common.hashing import compute_key
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
 from rag_assets.storage.catalog.lock import holds_lock, lock_key
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
@@ -74,7 +74,7 @@ class ShownRow:
 
 def row_key(source_type: str, source_id: str) -> str:
     """Return the key of a row, a hash, because the id may be any text."""
-    return key_of("row", source_type, source_id)
+    return compute_key("row", source_type, source_id)
 
 
 class PullStates:
@@ -90,7 +90,7 @@ class PullStates:
     def of_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
         """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
-        query = select(pulled_sources).where(is_any_of(columns.tenant, tenant_ids))
+        query = select(pulled_sources).where(matches_any(columns.tenant, tenant_ids))
         with self._database.begin() as connection:
             rows = connection.execute(query).mappings().all()
         return {
@@ -292,7 +292,7 @@ class AsideRows:
         waiting = update(pulled_rows).where(
             columns.tenant == ref.id,
             columns.source == source,
-            is_any_of(columns.awaited_page, pages),
+            matches_any(columns.awaited_page, pages),
         )
         with self._database.begin_for(ref) as connection:
             connection.execute(waiting.values(awaited_page=None))
@@ -303,7 +303,7 @@ def rows_with_keys(
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the condition for rows of a source that were set aside."""
     columns = pulled_rows.c
-    return columns.tenant == ref.id, columns.source == source, is_any_of(columns.row_key, keys)
+    return columns.tenant == ref.id, columns.source == source, matches_any(columns.row_key, keys)
 
 
 _POLL_SECONDS = 0.25

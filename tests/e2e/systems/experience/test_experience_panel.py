@@ -11,7 +11,7 @@ import jwt
 import pytest
 from playwright.sync_api import Browser, Page
 
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.judgements import UNANSWERED, JudgedQuestion, Judgement
 from rag_assets.quality.store import store_questions
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, ProjectDraft
@@ -63,7 +63,7 @@ def origin(
     driver = Driver(shared_installation)
     driver.sync(TENANT)
     session = driver.session
-    experience = Experience(session.catalog, masker_of(session.settings.local))
+    experience = Experience(session.catalog, get_masker(session.settings.local))
     for project, name in PROJECTS.items():
         experience.put_project(TENANT, project, ProjectDraft(name=name))
         capture(experience, project, "The build fails\n" + "on every agent " * 20)

@@ -17,7 +17,7 @@ from uuid import UUID
 import pytest
 
 from rag_assets.cli.session import Session
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, ProjectDraft
 from rag_assets.systems.experience.service import Experience
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
@@ -86,7 +86,7 @@ class Learned:
 
     @property
     def experience(self) -> Experience:
-        return Experience(self.reader.catalog, masker_of(self.reader.settings.local))
+        return Experience(self.reader.catalog, get_masker(self.reader.settings.local))
 
     def prepare(self) -> None:
         source = {"name": "experience", "type": "experience"}

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.pipeline.deriving import (
     derive_documents,
     explain_outdated_derivations,
 )
-from rag_assets.systems.code_memory.pipeline.labelling import files_of
+from rag_assets.systems.code_memory.pipeline.labelling import load_file_facts
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -169,7 +169,9 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
         assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number)
-        assert files_of(ctx, list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number)))
+        assert load_file_facts(
+            ctx, list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number))
+        )
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:
         assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number) is None

@@ -17,7 +17,7 @@ from rag_assets.pipeline.repair import repair
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
-from rag_assets.systems.code_memory.definitions import verdict_of
+from rag_assets.systems.code_memory.definitions import build_verdict
 from rag_assets.systems.code_memory.pipeline.fact_store import (
     RelationDrift,
     compare_relations,
@@ -147,7 +147,7 @@ def test_what_was_changed_is_found_told_and_made_anew(
         assert rows(ctx) != whole
         found = compare_relations(ctx, ALL)
         assert not found.none
-        assert not verdict_of(found, {}).passed
+        assert not build_verdict(found, {}).passed
         assert not repair(ctx).healthy
         assert rows(ctx) == whole
         assert compare_relations(ctx, ALL).none
@@ -214,6 +214,6 @@ def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
 
 
 def test_a_tenant_without_source_code_has_nothing_to_compare() -> None:
-    verdict = verdict_of(RelationDrift(), {})
+    verdict = build_verdict(RelationDrift(), {})
     assert verdict.passed
     assert verdict.description == "no source code is indexed"

@@ -37,7 +37,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
-from rag_assets.systems.code_memory.sources.records import repository_of
+from rag_assets.systems.code_memory.sources.records import get_repository_source
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -434,7 +434,9 @@ def test_no_count_tells_of_what_is_hidden(vault: Vault, request: pytest.FixtureR
             for one in asking(vault, tenant, random.Random(1)):
                 readable = vault.readable(one.groups)
                 own = {
-                    u: n for u, n in chunks.items() if repository_of(u.split("/")[0]) in readable
+                    u: n
+                    for u, n in chunks.items()
+                    if get_repository_source(u.split("/")[0]) in readable
                 }
                 for query in questions(NOBODY_HAS):
                     wanted = SearchRequest(query=query, top_k=50, caller=one.caller)

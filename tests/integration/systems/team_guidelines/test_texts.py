@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.common.errors import VersionChanged
 from rag_assets.pipeline.erasure import rescan
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.privacy.secrets import scanner
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
@@ -72,7 +72,7 @@ def test_of_several_at_once_one_replaces_the_text(
 def test_a_text_with_a_credential_is_refused_with_its_line_and_rule(
     guidelines: Guidelines,
 ) -> None:
-    masker = masker_of(guidelines.driver.session.settings.local)
+    masker = get_masker(guidelines.driver.session.settings.local)
     require_usable("x" * MAX_CHARACTERS, masker)
     require_usable("", masker)
     with pytest.raises(TextRefused, match="100,001 characters"):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from rag_assets.ingest.sources.records import EXCLUDED, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, ROOT, build_page_scope
 from rag_assets.systems.workspace.tree import Page, find_standing, order_pages
 from tests.installation import Installation
 from tests.integration.systems.workspace.test_page_table import Tree, tree
@@ -49,10 +49,10 @@ def wrong(tree: Tree) -> list[str]:
         standing = find_standing(path)
         expected[page.uuid] = standing.scope
         if page.has_own_scope:
-            ancestors |= {(scope_of(page.uuid), one) for one in standing.scopes[1:]}
+            ancestors |= {(build_page_scope(page.uuid), one) for one in standing.scopes[1:]}
     found = [uuid for uuid in by_uuid if scopes[uuid] != expected[uuid]]
     found += [uuid for uuid, scope in tree.scopes().items() if scope != expected[uuid]]
-    grants = {scope_of(p.uuid): sorted(p.readers) for p in pages if p.readers}
+    grants = {build_page_scope(p.uuid): sorted(p.readers) for p in pages if p.readers}
     found += ["grants"] if tree.catalog.access.grants(tree.ref.id) != grants else []
     return found + (["ancestors"] if tree.ancestors() != ancestors else [])
 
@@ -82,11 +82,16 @@ def test_nothing_is_half_moved(tree: Tree, shared_installation: Installation) ->
             time.sleep(rng.uniform(0.2, 2.5))
             process.send_signal(signal.SIGKILL)
         # The server notices on its own time that its client is gone, and undoes what it began.
-        assert tree.put("other")[0] == scope_of(ROOT)
+        assert tree.put("other")[0] == build_page_scope(ROOT)
         assert wrong(tree) == []
         seen.add(tree.scopes()["sub"])
-    assert seen <= {scope_of("team"), scope_of(ROOT), scope_of("sub"), EXCLUDED}
-    assert tree.put("sub")[0] == scope_of(ROOT)
+    assert seen <= {
+        build_page_scope("team"),
+        build_page_scope(ROOT),
+        build_page_scope("sub"),
+        EXCLUDED,
+    }
+    assert tree.put("sub")[0] == build_page_scope(ROOT)
     assert wrong(tree) == []
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.principals import GUESTS, MEMBERS
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange
@@ -85,11 +85,11 @@ def test_a_document_has_the_scope_of_its_page_whichever_comes_first(tree: Tree) 
     tree.hang("a", "b")
     assert tree.scopes() == {"a": NOBODY, "b": NOBODY}
     assert tree.put("b", "a", readers=("ada",), inherit=False) == (NOBODY, 0)
-    assert tree.put("a") == (scope_of(ROOT), 2)
-    assert tree.scopes() == {"a": scope_of(ROOT), "b": scope_of("b")}
+    assert tree.put("a") == (build_page_scope(ROOT), 2)
+    assert tree.scopes() == {"a": build_page_scope(ROOT), "b": build_page_scope("b")}
     tree.put("c", "b")
     tree.hang("c")
-    assert tree.scopes()["c"] == scope_of("b")
+    assert tree.scopes()["c"] == build_page_scope("b")
 
 
 def test_a_moved_subtree_takes_its_documents_along(tree: Tree) -> None:
@@ -98,14 +98,18 @@ def test_a_moved_subtree_takes_its_documents_along(tree: Tree) -> None:
     tree.put("b", "a")
     tree.put("c", "b", readers=("bob",))
     tree.hang("a", "b", "c", each=3)
-    assert tree.put("a", "team") == (scope_of("team"), 6)
-    assert tree.scopes() == {"a": scope_of("team"), "b": scope_of("team"), "c": scope_of("c")}
-    assert (scope_of("c"), scope_of("team")) in tree.ancestors()
-    assert (scope_of("c"), scope_of(ROOT)) in tree.ancestors()
-    assert tree.put("team", readers=("ada",), inherit=False) == (scope_of("team"), 0)
-    assert tree.ancestors() == {(scope_of("c"), scope_of("team"))}
+    assert tree.put("a", "team") == (build_page_scope("team"), 6)
+    assert tree.scopes() == {
+        "a": build_page_scope("team"),
+        "b": build_page_scope("team"),
+        "c": build_page_scope("c"),
+    }
+    assert (build_page_scope("c"), build_page_scope("team")) in tree.ancestors()
+    assert (build_page_scope("c"), build_page_scope(ROOT)) in tree.ancestors()
+    assert tree.put("team", readers=("ada",), inherit=False) == (build_page_scope("team"), 0)
+    assert tree.ancestors() == {(build_page_scope("c"), build_page_scope("team"))}
     # As it is already: nothing is to be done.
-    assert tree.put("a", "team") == (scope_of("team"), 0)
+    assert tree.put("a", "team") == (build_page_scope("team"), 0)
 
 
 def test_each_move_is_planned_for_the_pages_that_it_has(
@@ -137,19 +141,19 @@ def test_readers_are_rows_of_the_page_alone(tree: Tree) -> None:
     tree.put("a", readers=("ada", "bob"))
     tree.hang("a")
     assert tree.catalog.access.grants(tree.ref.id) == {
-        scope_of(ROOT): [MEMBERS],
-        scope_of("a"): ["ada", "bob"],
+        build_page_scope(ROOT): [MEMBERS],
+        build_page_scope("a"): ["ada", "bob"],
     }
-    assert tree.put("a", readers=("bob", "eve")) == (scope_of("a"), 0)
-    assert tree.catalog.access.grants(tree.ref.id, [scope_of("a")]) == {
-        scope_of("a"): ["bob", "eve"]
+    assert tree.put("a", readers=("bob", "eve")) == (build_page_scope("a"), 0)
+    assert tree.catalog.access.grants(tree.ref.id, [build_page_scope("a")]) == {
+        build_page_scope("a"): ["bob", "eve"]
     }
-    assert tree.put("a") == (scope_of(ROOT), 1)
-    assert scope_of("a") not in tree.catalog.access.grants(tree.ref.id)
+    assert tree.put("a") == (build_page_scope(ROOT), 1)
+    assert build_page_scope("a") not in tree.catalog.access.grants(tree.ref.id)
     tree.put(ROOT, None, kind="root", inherit=False, readers=("ada",))  # type: ignore[arg-type]
     # What was set of the root stays, whatever is put afterwards.
     tree.put("b")
-    assert tree.catalog.access.grants(tree.ref.id) == {scope_of(ROOT): ["ada"]}
+    assert tree.catalog.access.grants(tree.ref.id) == {build_page_scope(ROOT): ["ada"]}
 
 
 def test_what_is_archived_leaves_and_comes_back(tree: Tree) -> None:
@@ -160,7 +164,7 @@ def test_what_is_archived_leaves_and_comes_back(tree: Tree) -> None:
     assert set(tree.scopes().values()) == {EXCLUDED}
     tree.hang("row", each=3)
     assert set(tree.scopes().values()) == {EXCLUDED}
-    assert tree.put("db", kind="database", readers=("ada",)) == (scope_of("db"), 5)
+    assert tree.put("db", kind="database", readers=("ada",)) == (build_page_scope("db"), 5)
     assert tree.put("row", "db", ai=False) == (EXCLUDED, 3)
 
 
@@ -176,7 +180,7 @@ def test_a_refused_change_changes_nothing(tree: Tree) -> None:
         tree.put("y", "x")
     after = [one for one in tree.lists.all(tree.ref.id) if one[0].uuid != "x"]
     assert after == before
-    for scope, name in ((NOBODY, "ada"), (EXCLUDED, "ada"), (scope_of("a"), GUESTS)):
+    for scope, name in ((NOBODY, "ada"), (EXCLUDED, "ada"), (build_page_scope("a"), GUESTS)):
         with pytest.raises(ConfigurationError):
             tree.catalog.access.grant(tree.ref, scope, [name])
 
@@ -188,8 +192,8 @@ def test_a_deleted_page_takes_all_that_hangs_on_it(tree: Tree) -> None:
     tree.hang("a", "b", "other", each=2)
     done = tree.table.remove(tree.ref, "a", "an admin")
     assert done.documents == 4
-    assert tree.scopes() == {"other": scope_of(ROOT)}
-    assert tree.catalog.access.grants(tree.ref.id) == {scope_of(ROOT): [MEMBERS]}
+    assert tree.scopes() == {"other": build_page_scope(ROOT)}
+    assert tree.catalog.access.grants(tree.ref.id) == {build_page_scope(ROOT): [MEMBERS]}
     assert tree.ancestors() == set()
     assert [page.uuid for page, _ in tree.lists.all(tree.ref.id)] == ["other", ROOT]
     removed = tree.catalog.events.page(tree.ref.id, kinds=frozenset({"document_removed"}), limit=10)
@@ -288,7 +292,7 @@ def test_a_page_and_the_one_above_it_change_places_in_any_order(tree: Tree) -> N
         swapped = [Page(uuid="a", parent="b"), Page(uuid="b", readers=("bob",))][::order]
         done = tree.table.change(tree.ref, [(p.uuid, lambda _, p=p: p) for p in swapped])
         assert not done.refused
-        assert tree.scopes() == {"a": scope_of("b"), "b": scope_of("b")}
+        assert tree.scopes() == {"a": build_page_scope("b"), "b": build_page_scope("b")}
         tree.table.change(
             tree.ref,
             [
@@ -296,7 +300,7 @@ def test_a_page_and_the_one_above_it_change_places_in_any_order(tree: Tree) -> N
                 ("a", lambda _: Page(uuid="a")),
             ],
         )
-        assert tree.scopes() == {"a": scope_of(ROOT), "b": scope_of("b")}
+        assert tree.scopes() == {"a": build_page_scope(ROOT), "b": build_page_scope("b")}
 
 
 def test_pages_that_would_be_below_themselves_are_left_and_no_other(tree: Tree) -> None:

@@ -17,7 +17,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rag_assets.checks.vectors_beside import verdict_of
+from rag_assets.checks.vectors_beside import build_verdict
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
@@ -167,7 +167,7 @@ def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:
 def compared(workspace: Workspace) -> set[str]:
     with workspace.driver.locked(workspace.id) as ctx:
         [state] = compare_separate_vectors(ctx)
-        assert verdict_of([state]).passed is state.healthy
+        assert build_verdict([state]).passed is state.healthy
         return set(state.differing)
 
 

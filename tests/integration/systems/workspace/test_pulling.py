@@ -22,7 +22,7 @@ from sqlalchemy import Connection, text
 
 from rag_assets.common.errors import ListingFailed, TenantLocked
 from rag_assets.definitions import build_defs
-from rag_assets.privacy.masker import masker_of
+from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.records.states import RecordFilter
@@ -81,7 +81,7 @@ class App:
     def puller(self) -> Puller:
         session = self.site.driver.session
         ref = session.catalog.tenants.get(self.site.id).ref
-        masker, blobs = masker_of(session.settings.local), open_blobs(session.settings)
+        masker, blobs = get_masker(session.settings.local), open_blobs(session.settings)
         return Puller(session.catalog, blobs, masker, ref, self.tenant)
 
     def pull(self, **options: Any) -> PullReport:

@@ -15,7 +15,7 @@ from rag_assets.ingest.chunking.chunk_set import (
 )
 from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
-from rag_assets.ingest.chunking.model import chunk_of, chunk_record, text_hash
+from rag_assets.ingest.chunking.model import chunk_record, parse_chunk, text_hash
 from rag_assets.ingest.parsing import languages
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from tests.chunking import parameters_of
@@ -82,7 +82,7 @@ def test_a_credential_over_many_lines_names_each_rule_once() -> None:
 @given(documents())
 def test_a_chunk_survives_json(parsed: ParsedText) -> None:
     for chunk in chunked(parsed).chunks:
-        assert chunk_of(json.loads(json.dumps(chunk_record(chunk)))) == chunk
+        assert parse_chunk(json.loads(json.dumps(chunk_record(chunk)))) == chunk
 
 
 def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
@@ -101,7 +101,7 @@ def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
     known = chunked(replace(parsed, media_type="code"), ChunkParameters(symbols, 64, 16))
     assert [chunk.facts for chunk in known.chunks] == [{"symbol": "code"}]
     assert "facts" not in chunk_record(plain.chunks[0])
-    assert chunk_of(chunk_record(known.chunks[0])) == known.chunks[0]
+    assert parse_chunk(chunk_record(known.chunks[0])) == known.chunks[0]
     assert known.digest != plain.digest
 
 

@@ -9,7 +9,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.boundaries import list_cuts
 from rag_assets.ingest.chunking.chunk_set import chunk_document, from_record, to_record
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import Passage, chunk_of, chunk_record
+from rag_assets.ingest.chunking.model import Passage, chunk_record, parse_chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
 from tests.chunking import parameters_of, passages_of
@@ -147,7 +147,7 @@ def test_a_context_is_embedded_stored_and_part_of_the_digest() -> None:
     assert chunk.context == HEADER
     assert chunk.embedded(None) == f"{HEADER}\n{chunk.text}"
     assert chunk.text == parsed.text[chunk.start : chunk.end]
-    assert chunk_of(chunk_record(chunk)) == chunk
+    assert parse_chunk(chunk_record(chunk)) == chunk
     assert from_record(to_record(made), parsed.text) == made
     other = chunk_document(
         replace(parsed, text=parsed.text.replace("Place", "Shelf")), SMALL, parsed_digest="d"

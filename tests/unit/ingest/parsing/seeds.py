@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rag_assets.ingest.parsing import media_types
-from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.parsing.media_types import find_media_type
 from rag_assets.ingest.parsing.registry import PARSERS
 from tests.unit.ingest.parsing.office_files import slides, word, workbook
 
@@ -184,7 +184,7 @@ def seeds() -> Mapping[str, tuple[Seed, ...]]:
 @cache
 def handbook(parser: str) -> tuple[Seed, ...]:
     """What a parser reads of the handbook: richer documents, without the marker."""
-    found = ((path, media_type_of(path.name)) for path in sorted(_HANDBOOK.rglob("*")))
+    found = ((path, find_media_type(path.name)) for path in sorted(_HANDBOOK.rglob("*")))
     return tuple(
         Seed(path.read_bytes(), media_type)
         for path, media_type in found

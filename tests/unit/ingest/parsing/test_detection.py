@@ -162,7 +162,7 @@ def test_telling_takes_no_time_whatever_the_bytes(data: bytes) -> None:
 
 
 def test_every_suffix_has_a_type_that_is_detected() -> None:
-    assert types.media_type_of("a/B.PDF") == types.PDF
-    assert types.media_type_of("x.docm") == types.DOCX
-    assert types.media_type_of("x.tsx") == "text/x-typescript"
-    assert types.media_type_of("Makefile") is None
+    assert types.find_media_type("a/B.PDF") == types.PDF
+    assert types.find_media_type("x.docm") == types.DOCX
+    assert types.find_media_type("x.tsx") == "text/x-typescript"
+    assert types.find_media_type("Makefile") is None

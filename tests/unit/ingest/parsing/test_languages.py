@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.languages import PROSE, _model, language_named, language_of
+from rag_assets.ingest.parsing.languages import PROSE, _model, detect_language, language_named
 from rag_assets.ingest.parsing.media_types import MARKDOWN, SOURCE_CODE, SUFFIXES
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
@@ -41,7 +41,7 @@ def parsed(text: str, media_type: str = MARKDOWN) -> ParsedText:
 
 @pytest.mark.parametrize("code", SENTENCES)
 def test_a_sentence_is_enough(code: str) -> None:
-    assert language_of(parsed(SENTENCES[code])) == code
+    assert detect_language(parsed(SENTENCES[code])) == code
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,34 @@ def test_a_sentence_is_enough(code: str) -> None:
     ids=["nothing", "short", "numbers", "mixed", "noise"],
 )
 def test_an_uncertain_language_is_none(text: str) -> None:
-    assert language_of(parsed(text)) is None
+    assert detect_language(parsed(text)) is None
 
 
 def test_code_and_front_matter_in_a_document_do_not_count() -> None:
     code = "for value in values: print('the value of this line is', value)\n" * 20
     text = f"---\ndescription: what is written here is for programs only\n---\n\n```\n{code}\n```\n"
-    assert language_of(parsed(f"{text}\n{SENTENCES['pl']}\n")) == "pl"
-    assert language_of(parsed(text)) is None
+    assert detect_language(parsed(f"{text}\n{SENTENCES['pl']}\n")) == "pl"
+    assert detect_language(parsed(text)) is None
 
 
 def test_the_sample_is_of_all_parts_of_a_document() -> None:
     english, german = [f"{SENTENCES[code]}\n\n" for code in ("en", "de")]
-    assert language_of(parsed(20 * german + english)) == "de"
-    assert language_of(parsed(english + 20 * german)) == "de"
-    assert language_of(parsed(10 * english + 10 * german)) is None
+    assert detect_language(parsed(20 * german + english)) == "de"
+    assert detect_language(parsed(english + 20 * german)) == "de"
+    assert detect_language(parsed(10 * english + 10 * german)) is None
 
 
 def test_short_headings_do_not_stand_for_what_is_below_them() -> None:
     headings = ("Cargo", "Load", "Transport", "Service", "Team", "Version", "Status", "Service")
     sections = [f"## {heading}\n\n{SENTENCES['nl']}\n" for heading in headings]
-    assert language_of(parsed("\n".join(sections))) == "nl"
+    assert detect_language(parsed("\n".join(sections))) == "nl"
 
 
 def test_source_code_is_in_the_language_of_its_media_type() -> None:
     comment = f"# {SENTENCES['de']}\nprint(1)\n"
-    assert language_of(parsed(comment, SUFFIXES[".py"])) == "python"
-    assert language_of(ParsedText("", (), media_type=SUFFIXES[".cpp"])) == "c++"
-    assert all(language_of(ParsedText("", (), media_type=kind)) for kind in SOURCE_CODE)
+    assert detect_language(parsed(comment, SUFFIXES[".py"])) == "python"
+    assert detect_language(ParsedText("", (), media_type=SUFFIXES[".cpp"])) == "c++"
+    assert all(detect_language(ParsedText("", (), media_type=kind)) for kind in SOURCE_CODE)
 
 
 def test_the_codes_of_filters_are_those_of_the_detector() -> None:

@@ -123,8 +123,8 @@ def test_pages_for_which_there_is_no_time_are_told_and_the_rest_is_kept(
 
 
 def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> None:
-    assert ocr.more_seconds_for(0, ParseLimits()) == 0
-    assert ocr.more_seconds_for(500, ParseLimits()) == 630
+    assert ocr.compute_ocr_seconds(0, ParseLimits()) == 0
+    assert ocr.compute_ocr_seconds(500, ParseLimits()) == 630
 
     def read(pages: int, seconds: float) -> tuple[int, float]:
         now = [0.0]
@@ -143,7 +143,7 @@ def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> 
     assert read(500, 2.0) == (301, 602.0)
     assert read(2, 29.0) == (2, 58.0)
     for pages in (1, 5, 20, 500):
-        assert read(pages, 30.0)[1] <= ocr.more_seconds_for(pages, ParseLimits())
+        assert read(pages, 30.0)[1] <= ocr.compute_ocr_seconds(pages, ParseLimits())
 
 
 def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:

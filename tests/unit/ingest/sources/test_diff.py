@@ -38,9 +38,9 @@ from rag_assets.ingest.sources.model import (
     ListedDocument,
     ListingFacts,
     SourceMetadata,
+    build_uri,
     document_id,
-    path_of,
-    uri_of,
+    path_from_uri,
 )
 
 NOW = 1_000 * RACY_NS
@@ -61,7 +61,7 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
         "s",
         path,
         document_id("s", path),
-        uri_of("s", path),
+        build_uri("s", path),
         None,
         facts.size,
         facts.mtime_ns,
@@ -302,10 +302,10 @@ def test_hashing_takes_no_more_documents_than_it_works_on(tmp_path: Path) -> Non
 def test_uris_are_printable_and_tell_the_path(raw: bytes, source: str) -> None:
     path = raw.decode("utf-8", "surrogateescape")
     source = source.encode("utf-8", "ignore").decode()
-    uri = uri_of(source, path)
+    uri = build_uri(source, path)
     assert uri.isascii()
     assert uri.isprintable()
-    assert path_of(uri) == path
+    assert path_from_uri(uri) == path
     assert len(document_id(source, path)) == 32
 
 

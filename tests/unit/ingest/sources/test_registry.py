@@ -11,7 +11,7 @@ from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FILES, FilesConfig
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RECORDS, RecordsConfig
-from rag_assets.ingest.sources.registry import SOURCE_KINDS, kind_of
+from rag_assets.ingest.sources.registry import SOURCE_KINDS, get_source_kind
 
 
 def test_a_kind_has_the_name_of_its_configuration() -> None:
@@ -31,12 +31,12 @@ def test_a_kind_declares_whether_it_is_pushed_and_its_paths(tmp_path: Path) -> N
 @pytest.mark.parametrize("unknown", ["ftp", None, ["files"]])
 def test_an_unknown_kind_is_refused_with_those_there_are(unknown: object) -> None:
     with pytest.raises(ConfigurationError, match="type of source") as refused:
-        kind_of({"type": unknown, "name": "d"}, SOURCE_KINDS)
+        get_source_kind({"type": unknown, "name": "d"}, SOURCE_KINDS)
     assert refused.value.hint == "choose one of: files, records, uploads"
 
 
 def test_a_configuration_without_a_type_is_a_folder_of_files() -> None:
-    assert kind_of({"name": "docs"}, SOURCE_KINDS) is FILES
+    assert get_source_kind({"name": "docs"}, SOURCE_KINDS) is FILES
 
 
 def test_a_source_is_built_from_its_context(tmp_path: Path) -> None:

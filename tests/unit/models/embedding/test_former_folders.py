@@ -19,7 +19,7 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.search.tenant_models import QuestionVectors, Vector
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
@@ -81,12 +81,12 @@ def test_a_build_by_the_former_rules_is_asked_by_them(
     folder = sentence_encoder(tmp_path / "m", "bert", **options)
     change(folder)
     config = EmbedderConfig(path=folder, revision=revision)
-    former = embedder_id_of(EmbedderConfig(path=plain, revision=revision))
-    assert embedder_id_of(config) != former
+    former = get_embedder_id(EmbedderConfig(path=plain, revision=revision))
+    assert get_embedder_id(config) != former
     expected = asyncio.run(OnnxEmbedder(plain).embed([QUESTION], purpose="query")).vectors[0]
     np.testing.assert_array_equal(ask(config, former), expected)
     present = asyncio.run(OnnxEmbedder(folder).embed([QUESTION], purpose="query")).vectors[0]
-    np.testing.assert_array_equal(ask(config, embedder_id_of(config)), present)
+    np.testing.assert_array_equal(ask(config, get_embedder_id(config)), present)
 
 
 def test_a_build_by_another_model_is_not_asked(tmp_path: Path) -> None:

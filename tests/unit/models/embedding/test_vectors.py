@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.vectors import PROBES, compute_distances, embed_probes
-from rag_assets.models.factory import build_embedder, embedder_id_of
+from rag_assets.models.factory import build_embedder, get_embedder_id
 
 
 def test_probes_have_a_vector_each() -> None:
@@ -27,8 +27,8 @@ def test_distances_are_those_of_directions() -> None:
 def test_a_revision_keeps_vectors_apart_and_changes_none() -> None:
     plain = EmbedderConfig(provider="deterministic")
     revised = EmbedderConfig(provider="deterministic", revision="2026-11-21")
-    assert embedder_id_of(revised) == f"{embedder_id_of(plain)}~2026-11-21"
-    assert build_embedder(revised).embedder_id == embedder_id_of(revised)
+    assert get_embedder_id(revised) == f"{get_embedder_id(plain)}~2026-11-21"
+    assert build_embedder(revised).embedder_id == get_embedder_id(revised)
     first, second = (asyncio.run(embed_probes(build_embedder(c))) for c in (plain, revised))
     assert np.array_equal(first.vectors, second.vectors)
 

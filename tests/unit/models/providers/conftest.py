@@ -18,7 +18,7 @@ from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import Reply, SdkEndpoint
 from rag_assets.models.factory import build_reranker, remote_model
 from rag_assets.models.providers.base import RemoteEmbedding
-from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.providers.registry import get_provider
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings
 
@@ -98,7 +98,7 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
 
         allowed = PrivateEndpoints.parse("127.0.0.1" if private else "")
         url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
-        offered = provider_of(provider)
+        offered = get_provider(provider)
         assert offered.chat is not None
         settings = offered.read_settings(connection) or ConnectionSettings()
         server = Server(

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig
-from rag_assets.models.factory import embedder_id_of, price_of
+from rag_assets.models.factory import find_price, get_embedder_id
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat
 
 LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
@@ -288,16 +288,16 @@ def config(**values: Any) -> EmbedderConfig:
 
 
 def test_the_list_price_holds_for_azures_servers_alone() -> None:
-    assert (price := price_of(config())) is not None
+    assert (price := find_price(config())) is not None
     assert price.per_million == 0.13
-    assert price_of(config(base_url="https://gateway.example")) is None
-    assert price_of(config(base_url="https://openai.azure.com.example")) is None
+    assert find_price(config(base_url="https://gateway.example")) is None
+    assert find_price(config(base_url="https://openai.azure.com.example")) is None
 
 
 def test_the_deployment_is_part_of_the_embedders_id_and_the_version_is_not() -> None:
-    plain = embedder_id_of(config())
-    assert embedder_id_of(config(connection={"api_version": "2025-01-01-preview"})) == plain
-    assert embedder_id_of(config(connection={"deployment": "other"})) != plain
+    plain = get_embedder_id(config())
+    assert get_embedder_id(config(connection={"api_version": "2025-01-01-preview"})) == plain
+    assert get_embedder_id(config(connection={"deployment": "other"})) != plain
 
 
 def test_a_stored_configuration_is_read_back() -> None:

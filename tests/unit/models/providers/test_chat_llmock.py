@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat import Completion, RemoteChat
-from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.providers.registry import get_provider
 from rag_assets.models.transport.connection import Server
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def chat_of(llmock: LLMock, provider: str, model: str) -> RemoteChat:
     server = Server(f"{provider}/{model}", llmock.base_url(name), key_optional=False)
     allowed = PrivateEndpoints.parse(urlsplit(llmock.url).netloc)
 
-    offered = provider_of(provider).chat
+    offered = get_provider(provider).chat
     assert offered is not None
     connect = partial(offered.endpoint, server, key, allowed, model)
     return RemoteChat(connect, server.id, first_pause=0.05)

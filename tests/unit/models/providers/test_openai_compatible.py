@@ -16,7 +16,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import price_of, remote_model
+from rag_assets.models.factory import find_price, remote_model
 from tests.unit.models.providers.conftest import Ask, AskChat
 
 INSTRUCTION = (
@@ -98,7 +98,7 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
         EmbedderConfig.model_validate(given)
     config = EmbedderConfig.model_validate({**given, "dimensions": 5})
     assert remote_model(config).dimensions == 5
-    assert price_of(config) is None
+    assert find_price(config) is None
 
 
 def test_other_dimensions_than_the_models_are_refused() -> None:

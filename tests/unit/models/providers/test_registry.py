@@ -18,14 +18,14 @@ from rag_assets.billing.key_ring import PURPOSES
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.remote import KnownModel
-from rag_assets.models.factory import build_embedder, build_reranker, embedder_id_of
+from rag_assets.models.factory import build_embedder, build_reranker, get_embedder_id
 from rag_assets.models.prices import FREE
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import (
     PROVIDERS,
     find_chat_provider,
+    get_provider,
     list_auto_embeddings,
-    provider_of,
 )
 from rag_assets.tenants.model import Tenant
 
@@ -119,7 +119,7 @@ def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> Non
     embedders = [tenant.embedder for tenant in tenants if tenant.embedder.provider == name]
     assert embedders
     for embedder in embedders:
-        assert embedder_id_of(embedder).startswith(f"{name}/")
+        assert get_embedder_id(embedder).startswith(f"{name}/")
     provider = PROVIDERS[name]
     used = {
         setting
@@ -170,7 +170,7 @@ def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
     region = {"region": "eu-central-1"}
     for name, connection in (("voyage", None), ("cohere", None), ("bedrock", region)):
         config = EmbedderConfig.model_validate({"provider": name, "connection": connection})
-        for build in (embedder_id_of, build_embedder):
+        for build in (get_embedder_id, build_embedder):
             with pytest.raises(ConfigurationError, match="not installed") as caught:
                 build(config)
             assert caught.value.hint == f"install it: pip install 'rag-assets[{name}]'"
@@ -179,9 +179,9 @@ def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
             build_reranker(RerankConfig.model_validate({"provider": name}))
     azure = {"provider": "azure", "base_url": "https://acme.openai.azure.com"}
     azure["model"] = "text-embedding-3-small"
-    assert embedder_id_of(EmbedderConfig.model_validate(azure))
+    assert get_embedder_id(EmbedderConfig.model_validate(azure))
     with pytest.raises(ConfigurationError, match=r"azure\.identity"):
-        embedder_id_of(
+        get_embedder_id(
             EmbedderConfig.model_validate({**azure, "connection": {"identity": "managed"}})
         )
 
@@ -200,10 +200,10 @@ def test_every_batch_price_is_half() -> None:
 
 
 def test_a_model_that_is_not_listed_has_no_price_rather_than_a_price_of_zero() -> None:
-    assert provider_of("openai-compatible").embedding_price("text-embedding-3-small") is None
-    assert provider_of("openai").embedding_price("text-embedding-ada-002") is None
-    assert provider_of("anthropic").embedding_price("any") is None
-    assert provider_of("local").embedding_price("any") == FREE
+    assert get_provider("openai-compatible").embedding_price("text-embedding-3-small") is None
+    assert get_provider("openai").embedding_price("text-embedding-ada-002") is None
+    assert get_provider("anthropic").embedding_price("any") is None
+    assert get_provider("local").embedding_price("any") == FREE
 
 
 def test_a_configuration_takes_the_providers_there_are() -> None:
@@ -230,7 +230,7 @@ def test_auto_chooses_between_providers_with_a_server_of_their_own() -> None:
 
 def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
     with pytest.raises(ConfigurationError, match="openia") as caught:
-        provider_of("openia")
+        get_provider("openia")
     assert "openai" in (caught.value.hint or "")
 
 

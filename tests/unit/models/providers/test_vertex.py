@@ -23,7 +23,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import price_of
+from rag_assets.models.factory import find_price
 from tests.unit.models.providers.conftest import Ask, AskChat
 
 PLACE = {"project": "acme-search", "location": "europe-west4"}
@@ -237,7 +237,7 @@ def test_a_chat_model_answers(
 
 def test_prices_and_settings_follow_from_the_provider() -> None:
     config = EmbedderConfig.model_validate({"provider": "vertex", "connection": PLACE})
-    assert (price := price_of(config)) is not None
+    assert (price := find_price(config)) is not None
     assert price.per_million == 0.15
     with pytest.raises(ValidationError, match=r"connection\.location"):
         EmbedderConfig.model_validate(

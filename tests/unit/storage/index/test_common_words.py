@@ -8,7 +8,7 @@ from rag_assets.storage.index.common_words import (
     sentence_language,
     significant_words,
 )
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_common_words_are_dropped(query: str, left: str) -> None:
 
 
 def test_a_ranking_by_words_searches_significant_words_only() -> None:
-    words = words_of("What does the handheld do?")
+    words = parse_query_words("What does the handheld do?")
     assert [*words.terms] == [*words.title_words] == ["handheld"]
 
 

@@ -12,13 +12,13 @@ from rag_assets.storage.index.identifiers import (
     ANALYSES,
     FORMER,
     TERMS_VERSION,
-    analysis_of,
     build_forms,
+    choose_analysis,
     count_words,
     lexical_terms,
-    words_in,
+    list_words,
 )
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import parse_query_words
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_terms_are_lower_case_words_without_spaces(text: str) -> None:
     ],
 )
 def test_spellings_and_forms_of_a_word_have_one_term(language: str, texts: list[str]) -> None:
-    analysis = analysis_of("", language)
+    analysis = choose_analysis("", language)
     forms = {lexical_terms(text, analysis) for text in texts}
     assert len(forms) == 1
     assert {lexical_terms(unicodedata.normalize("NFD", text), analysis) for text in texts} == forms
@@ -94,7 +94,7 @@ def test_vietnamese_words_differ_by_their_diacritics() -> None:
 
 def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
     stored = lexical_terms("학점인정은", "en").split()
-    asked = [word for word in words_in("학점인정") if word in stored]
+    asked = [word for word in list_words("학점인정") if word in stored]
     assert asked == ["학점", "점인", "인정"]
     assert lexical_terms("값", "en") == "값"
 
@@ -112,21 +112,21 @@ def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
 )
 def test_a_word_is_found_where_nothing_separates_it(word: str, text: str) -> None:
     stored = lexical_terms(text, "en").split()
-    assert {part for part in words_in(word) if len(part) <= 3} <= {*stored}
+    assert {part for part in list_words(word) if len(part) <= 3} <= {*stored}
     assert {*lexical_terms(word, "en").split()} <= {*stored}
-    assert not words_of(word).title_words
+    assert not parse_query_words(word).title_words
 
 
 def test_sequences_of_letters_keep_the_marks_of_their_words() -> None:
     assert lexical_terms("ปีใหม่ 12", "en") == "ปีใ ีให ใหม หม่ ปี ีใ ให หม ม่ 12"
-    assert words_in("ปีใหม่ ๑๒") == ["ปีใ", "ีให", "ใหม", "หม่", "12"]
-    assert words_in("เมือง") == ["เมื", "มือ", "ือง"]
-    assert words_in("໑໒ ၁၂ ១២") == ["12", "12", "12"]
+    assert list_words("ปีใหม่ ๑๒") == ["ปีใ", "ีให", "ใหม", "หม่", "12"]
+    assert list_words("เมือง") == ["เมื", "มือ", "ือง"]
+    assert list_words("໑໒ ၁၂ ១២") == ["12", "12", "12"]
     assert "ใช้" not in lexical_terms("ใช", "en").split()
 
 
 def test_a_query_has_the_letters_between_marks_that_entries_of_former_versions_have() -> None:
-    assert "บของแพนเธอร" in words_in("ทีมรับของแพนเธอร์")
+    assert "บของแพนเธอร" in list_words("ทีมรับของแพนเธอร์")
     assert max(map(len, lexical_terms("ทีมรับของแพนเธอร์", "en").split())) == 3
 
 
@@ -146,7 +146,7 @@ def test_a_query_has_the_terms_of_texts_in_every_language(text: str, analysis: s
     stored = lexical_terms(text, analysis).split()
     of_analysis = {
         form
-        for word in words_in(text)
+        for word in list_words(text)
         for form, analyses in build_forms(word).items()
         if analysis in analyses
     }
@@ -175,12 +175,12 @@ def test_a_query_has_the_terms_of_entries_of_the_former_version() -> None:
     ],
 )
 def test_a_text_is_analyzed_in_its_language(text: str, language: str | None, analysis: str) -> None:
-    assert analysis_of(text, language) == analysis
+    assert choose_analysis(text, language) == analysis
 
 
 def test_source_code_is_analyzed_in_english() -> None:
     names = {media_type.removeprefix("text/x-") for media_type in SOURCE_CODE}
-    assert {analysis_of("", name) for name in names} == {"en"}
+    assert {choose_analysis("", name) for name in names} == {"en"}
 
 
 def test_words_in_latin_letters_are_english_in_other_scripts() -> None:

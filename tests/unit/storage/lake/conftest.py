@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
@@ -39,7 +39,7 @@ def parsed_row() -> Callable[[str], ParsedRow]:
         )
         masked = (MaskedSpan(0, 1, "aws-key"),)
         parsed = ParsedText(text, blocks, title=text[:5], pages=9, masked=masked)
-        return ParsedRow(key_of("parse", text), sha256_hex(text), parsed)
+        return ParsedRow(compute_key("parse", text), sha256_hex(text), parsed)
 
     return make
 
@@ -62,6 +62,8 @@ def chunk_set() -> Callable[..., ChunkSetRow]:
             for n, text in enumerate(texts)
         )
         dropped = (DroppedRow(len(texts), 5, 9, ("aws-key", "pem")),)
-        return ChunkSetRow(key_of("chunk_set", *texts), sha256_hex("".join(texts)), chunks, dropped)
+        return ChunkSetRow(
+            compute_key("chunk_set", *texts), sha256_hex("".join(texts)), chunks, dropped
+        )
 
     return make

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.selection import filter_rows
 from tests.cost import assert_linear
 
 GROUP = 500
@@ -27,13 +27,13 @@ def table(folder: Path, size: int) -> pl.LazyFrame:
 def test_rows_of_few_and_of_many_keys_are_found(tmp_path: Path, count: int) -> None:
     rows = table(tmp_path, 3_000)
     wanted = {f"{number:064}" for number in range(count)} | {"unknown"}
-    found = rows_with(rows, "key", wanted).collect()
+    found = filter_rows(rows, "key", wanted).collect()
     assert sorted(map(int, found["key"])) == [0, *range(count)]
 
 
 def test_the_cost_is_linear_in_keys_and_rows(tmp_path: Path) -> None:
     def work(size: int) -> None:
         wanted = [f"{number:064}" for number in range(size)]
-        assert len(rows_with(table(tmp_path, size), "key", wanted).collect()) == size + 1
+        assert len(filter_rows(table(tmp_path, size), "key", wanted).collect()) == size + 1
 
     assert_linear(work, 20_000)

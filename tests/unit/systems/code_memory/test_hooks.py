@@ -15,7 +15,7 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.runtime.watch_report import HookedTenants, hooked_folder
 from rag_assets.systems.code_memory.hooks import (
     NAMES,
-    block_of,
+    build_hook_block,
     hooks_folder,
     install_hooks,
     new_hook,
@@ -232,7 +232,7 @@ def test_a_hook_says_nothing_of_a_file_system_that_cannot_be_written(
     repository: Path, shell: str
 ) -> None:
     hook = repository / "hook"
-    put(hook, new_hook(block_of("shop", "/proc/sys/no such place/shop"), None))
+    put(hook, new_hook(build_hook_block("shop", "/proc/sys/no such place/shop"), None))
     command = [shell, "sh"] if shell == "busybox" else [shell]
     done = subprocess.run([*command, "-e", str(hook)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

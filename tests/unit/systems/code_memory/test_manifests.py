@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.settings.reader import read_json, read_yaml
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 
 MANIFESTS = {
     "composer.json": (
@@ -77,7 +77,7 @@ MANIFESTS = {
 @pytest.mark.parametrize("path", sorted(MANIFESTS))
 def test_a_manifest_tells_its_packages(path: str) -> None:
     text, expected = MANIFESTS[path]
-    facts = read_code(text, repository_type_of(path) or "").facts
+    facts = read_code(text, find_repository_type(path) or "").facts
     facts = [fact for fact in facts if fact.kind == "depends_on"]
     assert {fact.values["package"]: fact.values["constraint"] for fact in facts} == expected
     for fact in facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assets.systems.code_memory import run_retrieval
 from rag_assets.systems.code_memory.manifests import FRAMEWORKS
-from rag_assets.systems.code_memory.run_retrieval import metadata_of
+from rag_assets.systems.code_memory.run_retrieval import build_metadata
 
 
 def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:
@@ -15,4 +15,4 @@ def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:
 
 
 def test_without_hits_nothing_is_joined() -> None:
-    assert metadata_of(None, []) == []
+    assert build_metadata(None, []) == []

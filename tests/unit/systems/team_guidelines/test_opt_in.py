@@ -11,7 +11,7 @@ from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in, require_
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.search.contexts import neutralised
+from rag_assets.search.contexts import escape_imitations
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.contexts import HEADING
 from rag_assets.systems.team_guidelines.errors import GuidelinesOff
@@ -54,4 +54,4 @@ def test_every_heading_of_a_prompt_is_escaped_in_texts() -> None:
     ]
     assert HEADING in [f"## {heading}" for heading in headings]
     for heading in headings:
-        assert neutralised(f"a\n## {heading}\nb") == f"a\n\\## {heading}\nb"
+        assert escape_imitations(f"a\n## {heading}\nb") == f"a\n\\## {heading}\nb"

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from rag_assets.billing.embedder_choice import choose
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.factory import get_embedder_id
 from rag_assets.systems.team_guidelines.routes import ProjectBody
 from rag_assets.tenants.model import Tenant
 
@@ -27,7 +27,7 @@ CONFIG = {
         ("gemini/gemini-embedding-001@1536", 0.75),
         ("gemini/gemini-embedding-2@1536", 0.75),
         ("gemini/text-embedding-004@1536+0123456789abcdef", 0.75),
-        (embedder_id_of(EmbedderConfig(provider="local")), 0.20),
+        (get_embedder_id(EmbedderConfig(provider="local")), 0.20),
         ("openai-compatible/any@8", None),
     ],
 )

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.model import uri_of
-from rag_assets.search.contexts import neutralised
+from rag_assets.ingest.sources.model import build_uri
+from rag_assets.search.contexts import escape_imitations
 from rag_assets.search.model import Hit
 from rag_assets.systems.team_guidelines.contexts import HEADING, render_passages, render_text
 
@@ -38,7 +38,7 @@ def hit(text: str = "Use locators.", *, name: str = "rules.pdf", **changes: obje
         cosine=0.8,
         text=text,
         excerpt="",
-        uri=uri_of("guidelines", f"0123/{name}"),
+        uri=build_uri("guidelines", f"0123/{name}"),
         title=None,
         heading_path=(),
         media_type="application/pdf",
@@ -91,9 +91,9 @@ def test_a_section_keeps_within_its_budget_and_its_passages_whole(
         whole = hits[chunk.chunk_index].text
         if chunk.trimmed:
             assert last
-            assert any(shown == neutralised(whole[:end]) for end in range(1, len(whole)))
+            assert any(shown == escape_imitations(whole[:end]) for end in range(1, len(whole)))
         else:
-            assert shown == neutralised(whole)
+            assert shown == escape_imitations(whole)
     if section.omitted == 0 and not any(chunk.trimmed for chunk in section.chunks):
         assert [chunk.chunk_index for chunk in section.chunks] == list(range(len(hits)))
 

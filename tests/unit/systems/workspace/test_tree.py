@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.systems.workspace.tree import (
     DEEPEST,
     Page,
@@ -35,18 +35,18 @@ def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
 def test_a_page_that_says_nothing_has_the_scope_of_the_nearest_one_that_does() -> None:
     team = page("team", readers=("ada",))
     plan = planned(page("notes", "team"), [ROOT_PAGE, team], [page("deep", "notes")])
-    assert plan.scopes == {"notes": scope_of("team"), "deep": scope_of("team")}
+    assert plan.scopes == {"notes": build_page_scope("team"), "deep": build_page_scope("team")}
     assert plan.ancestors == {}
 
 
 def test_readers_are_added_to_those_above_or_replace_them() -> None:
     added = planned(page("a", readers=("ada",)), [ROOT_PAGE], [])
-    assert added.ancestors == {scope_of("a"): (scope_of(ROOT),)}
+    assert added.ancestors == {build_page_scope("a"): (build_page_scope(ROOT),)}
     replaced = planned(page("a", readers=("ada",), inherit=False), [ROOT_PAGE], [])
-    assert replaced.ancestors == {scope_of("a"): ()}
+    assert replaced.ancestors == {build_page_scope("a"): ()}
     # A page without any reader is read by nobody, which is not what a silent one is.
     closed = planned(page("a", inherit=False), [ROOT_PAGE], [page("b", "a")])
-    assert closed.scopes == {"a": scope_of("a"), "b": scope_of("a")}
+    assert closed.scopes == {"a": build_page_scope("a"), "b": build_page_scope("a")}
 
 
 def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
@@ -55,14 +55,18 @@ def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
         plan = planned(out, [ROOT_PAGE], below)
         assert set(plan.scopes.values()) == {EXCLUDED}
     back = planned(page("a"), [ROOT_PAGE], below)
-    assert back.scopes == {"a": scope_of(ROOT), "b": scope_of("b"), "c": scope_of("b")}
+    assert back.scopes == {
+        "a": build_page_scope(ROOT),
+        "b": build_page_scope("b"),
+        "c": build_page_scope("b"),
+    }
 
 
 def test_what_is_below_an_unknown_page_is_read_by_nobody() -> None:
     orphan = page("b", "unknown", readers=("ada",), inherit=False)
     assert planned(orphan, [], []).scopes == {"b": NOBODY}
     named = planned(page("unknown"), [ROOT_PAGE], [orphan])
-    assert named.scopes == {"unknown": scope_of(ROOT), "b": scope_of("b")}
+    assert named.scopes == {"unknown": build_page_scope(ROOT), "b": build_page_scope("b")}
 
 
 def test_no_page_is_below_itself() -> None:
@@ -75,7 +79,9 @@ def test_a_tree_has_a_deepest_level() -> None:
     chain = [ROOT_PAGE]
     for number in range(DEEPEST - 2):
         chain.append(page(f"p{number}", chain[-1].uuid))
-    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {"last": scope_of(ROOT)}
+    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {
+        "last": build_page_scope(ROOT)
+    }
     with pytest.raises(InvalidRequest, match="more than"):
         planned(page("last", chain[-1].uuid), chain, [page("below", "last")])
 
@@ -87,7 +93,7 @@ def test_an_unknown_root_is_no_root() -> None:
 
 def test_a_verdict_names_the_page_and_the_grant() -> None:
     path = [ROOT_PAGE, page("a", readers=("ada",)), page("b", "a", readers=("bob",))]
-    grants = {scope_of(one.uuid): one.readers for one in path}
+    grants = {build_page_scope(one.uuid): one.readers for one in path}
     assert (found := judge_access(path, grants, ("ada",))).readable
     assert (found.by_page, found.by_principal) == ("a", "ada")
     assert judge_access(path, grants, ("group:x", "members")).by_page == ROOT

@@ -28,13 +28,13 @@ from rag_assets.systems.code_memory.languages.php.source import (
     ClassLike,
     Method,
     PhpSource,
-    parameters_of,
+    list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
     class_of_creation,
     class_of_value,
-    types_of,
+    find_variable_types,
 )
 from rag_assets.systems.code_memory.languages.php.values import (
     CALLS,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _OWN = frozenset({"$this", "self", "static"})
 
 
-def facts_of(source: PhpSource) -> Iterator[Fact]:
+def list_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for scope in source.scopes:
         for one in scope.used:
@@ -95,7 +95,7 @@ def _body_facts(
     source: PhpSource, method: Method, symbol: str, around: ClassLike | None
 ) -> Iterator[Fact]:
     if method.body is not None:
-        types = types_of(source, method, around)
+        types = find_variable_types(source, method, around)
         yield from _facts_of_calls(source, _Body(method.body, symbol, types, around))
 
 
@@ -143,7 +143,7 @@ def _facts_of_calls(
 def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
-        taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
+        taken = [one.type for one in list_parameters(source.tree, node, source.scope_at(node))]
         types = [name for one in taken for name in one.split(OR)]
         return [("takes", name) for name in types if name and name not in NO_CLASSES]
     called = _called_name(source, node, body)

@@ -28,7 +28,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
     ClassLike,
     Method,
     PhpSource,
-    parameters_of,
+    list_parameters,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
@@ -41,7 +41,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     CALLS,
     CLOSURES,
     MEMBER_CALLS,
-    arguments_of,
+    list_arguments,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ Origins: TypeAlias = "tuple[str, ...] | None"
 """Origins of an expression; None if they are unknown."""
 
 
-def branches_of(node: Node, operator: str) -> Sequence[Node]:
+def list_branches(node: Node, operator: str) -> Sequence[Node]:
     """Return the possible values of an expression: a conditional, `match` or `??` has several."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
@@ -91,7 +91,7 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     return value, target
 
 
-def classes_in(kind: str) -> Origins:
+def list_classes(kind: str) -> Origins:
     """Return the classes of a type."""
     named = tuple(one for one in kind.split(OR) if one and one not in NO_CLASSES)
     return named or None
@@ -256,7 +256,7 @@ class Body:
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
-            given = arguments_of(self._source.tree, at)
+            given = list_arguments(self._source.tree, at)
             return self.of(given[0].value, depth + 1) if given else None
         if name in _CONTAINER:
             made = class_of_argument(self._source, at)
@@ -293,11 +293,11 @@ class Body:
         """Return the declared origins of parameters and properties, by name; None if unknown."""
         notes = read_noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
-            f"${one.name}": classes_in(one.type) or notes.get(f"${one.name}")
+            f"${one.name}": list_classes(one.type) or notes.get(f"${one.name}")
             for one in self._method.parameters
         }
         for one in self._around.properties if self._around is not None else ():
-            if kinds := classes_in(one.type):
+            if kinds := list_classes(one.type):
                 found[f"$this->{one.name}"] = kinds
         return found
 
@@ -341,7 +341,7 @@ class Body:
         if call is not None and call.type in MEMBER_CALLS:
             named = tree.field(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
-        taken = parameters_of(tree, closure, self._source.scope_at(closure))
+        taken = list_parameters(tree, closure, self._source.scope_at(closure))
         for position, one in enumerate(taken):
             yield f"${one.name}", None if position or one.type else holder
 
@@ -353,7 +353,7 @@ def _possible_values(node: Node, operator: str) -> Sequence[Node]:
     if node.type == "assignment_expression":
         given = node.child_by_field_name("right")
         return [given] if given is not None else ()
-    return branches_of(node, operator)
+    return list_branches(node, operator)
 
 
 def return_origins(source: PhpSource, method: Method, body: Body) -> Origins:

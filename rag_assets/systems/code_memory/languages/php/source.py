@@ -16,8 +16,8 @@ from rag_assets.systems.code_memory.languages.php.values import (
     Chain,
     Constants,
     Value,
-    chain_of,
-    value_of,
+    compute_value,
+    parse_chain,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
 
@@ -91,7 +91,7 @@ class Scope:
         return f"{self.namespace}\\{name}" if self.namespace else name
 
 
-def scopes_of(tree: SyntaxTree) -> list[Scope]:
+def list_scopes(tree: SyntaxTree) -> list[Scope]:
     """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
     loose: list[Node] = []
@@ -261,7 +261,7 @@ class ClassLike:
         return next((one for one in self.methods if one.name.lower() == name.lower()), None)
 
 
-def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
+def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
     """Return the class that a node declares."""
     body = node.child_by_field_name("body")
     members = body.named_children if body is not None else []
@@ -282,7 +282,7 @@ def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
         properties=tuple(_read_properties(tree, members, scope)),
         constants=tuple(_read_constants(tree, members)),
         methods=tuple(
-            method_of(tree, member, scope)
+            build_method(tree, member, scope)
             for member in members
             if member.type == "method_declaration"
         ),
@@ -291,7 +291,7 @@ def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
     )
 
 
-def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
+def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
@@ -299,20 +299,20 @@ def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
         public=visibility is None or tree.of(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
         abstract=_has_modifier(node, "abstract_modifier"),
-        parameters=parameters_of(tree, node, scope),
-        returns=type_of(tree, node.child_by_field_name("return_type"), scope),
+        parameters=list_parameters(tree, node, scope),
+        returns=get_type(tree, node.child_by_field_name("return_type"), scope),
         body=node.child_by_field_name("body"),
         node=node,
     )
 
 
-def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter, ...]:
+def list_parameters(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter, ...]:
     """Return the parameters of a function, a method or a closure."""
     held = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
             tree.field(child, "name").lstrip("&$"),
-            type_of(tree, child.child_by_field_name("type"), scope),
+            get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
         for child in (held.named_children if held is not None else ())
@@ -320,7 +320,7 @@ def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter
     )
 
 
-def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
+def get_type(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
     """Return the class names in a type, joined by `|`.
 
     If the type has no class and exactly one built-in type apart from null, return that type.
@@ -329,13 +329,13 @@ def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
         return ""
     if node.type == "union_type":
         named = [child for child in node.named_children if tree.of(child).lower() != "null"]
-        types = dict.fromkeys(type_of(tree, child, scope) for child in named)
+        types = dict.fromkeys(get_type(tree, child, scope) for child in named)
         classes = [one for one in types if one and one not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
-        return type_of(tree, next(iter(node.named_children), None), scope)
+        return get_type(tree, next(iter(node.named_children), None), scope)
     written = tree.of(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
@@ -353,14 +353,14 @@ def _classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str
 def _read_properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator[Property]:
     for member in members:
         if member.type == "property_declaration":
-            kind = type_of(tree, member.child_by_field_name("type"), scope)
+            kind = get_type(tree, member.child_by_field_name("type"), scope)
             for element in member.named_children:
                 if element.type == "property_element":
                     name = tree.field(element, "name").lstrip("$")
                     value = element.child_by_field_name("default_value")
                     yield Property(name, kind, value, member)
         elif member.type == "method_declaration":
-            for parameter in parameters_of(tree, member, scope):
+            for parameter in list_parameters(tree, member, scope):
                 if parameter.promoted:
                     yield Property(parameter.name, parameter.type, None, member)
 
@@ -396,7 +396,7 @@ class PhpSource:
 
     def __init__(self, text: str) -> None:
         self.tree = syntax_tree(text, "tree_sitter_php", "language_php")
-        self.scopes = scopes_of(self.tree)
+        self.scopes = list_scopes(self.tree)
         self._starts = [scope.start for scope in self.scopes]
 
     @property
@@ -412,7 +412,7 @@ class PhpSource:
     def classes(self) -> tuple[ClassLike, ...]:
         """Return all classes, interfaces, traits and enums, in order."""
         return tuple(
-            class_of(self.tree, node, self.scope_at(node)) for node in self.tree.nodes(_CLASSES)
+            build_class(self.tree, node, self.scope_at(node)) for node in self.tree.nodes(_CLASSES)
         )
 
     @cached_property
@@ -425,7 +425,7 @@ class PhpSource:
         return tuple(
             (self.scope_at(node).within(found.name), found)
             for node in self.tree.nodes(_FUNCTIONS)
-            for found in (method_of(self.tree, node, self.scope_at(node)),)
+            for found in (build_method(self.tree, node, self.scope_at(node)),)
         )
 
     def statements(self) -> Iterator[Node]:
@@ -460,11 +460,11 @@ class PhpSource:
         """Return the static value of an expression; COMPUTED if it has none."""
         if node is None:
             return None
-        return value_of(self.tree, node, self._read_constants(node))
+        return compute_value(self.tree, node, self._read_constants(node))
 
     def chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
-        return chain_of(self.tree, node)
+        return parse_chain(self.tree, node)
 
     def _read_constants(self, near: Node) -> Constants:
         def constant(owner: str, name: str) -> Value:
@@ -478,7 +478,7 @@ class PhpSource:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.class_name(written, near))
-            return value_of(self.tree, held.value, plain)
+            return compute_value(self.tree, held.value, plain)
 
         return Constants(lambda written: self.class_name(written, near), constant)
 

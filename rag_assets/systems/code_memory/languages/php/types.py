@@ -12,9 +12,13 @@ from rag_assets.systems.code_memory.languages.php.source import (
     ClassLike,
     Method,
     PhpSource,
-    parameters_of,
+    list_parameters,
 )
-from rag_assets.systems.code_memory.languages.php.values import CLOSURES, MEMBER_CALLS, arguments_of
+from rag_assets.systems.code_memory.languages.php.values import (
+    CLOSURES,
+    MEMBER_CALLS,
+    list_arguments,
+)
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
     """Return the origins of parameters, according to the comment before a method."""
-    comment = comment_of(source, method)
+    comment = get_comment(source, method)
     found = {
         name: _noted_classes(source, kind, method) for kind, name in _PARAMETER.findall(comment)
     }
@@ -37,11 +41,11 @@ def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tup
 
 def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
     """Return the origins of a return value, according to the comment; None if it states none."""
-    found = _RETURN.search(comment_of(source, method))
+    found = _RETURN.search(get_comment(source, method))
     return _noted_classes(source, found[1], method) if found is not None else None
 
 
-def comment_of(source: PhpSource, method: Method) -> str:
+def get_comment(source: PhpSource, method: Method) -> str:
     """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
     return source.tree.of(before) if before is not None and before.type == "comment" else ""
@@ -80,7 +84,9 @@ _GIVE_ONE: Final = frozenset(
 """Methods of records, in lower case, that return one object of the class that starts the chain."""
 
 
-def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
+def find_variable_types(
+    source: PhpSource, method: Method, around: ClassLike | None
+) -> Mapping[str, str]:
     """Return the classes of variables and properties, as written; a union has `|` in between.
 
     Args:
@@ -112,13 +118,13 @@ def _assigned_classes(
             for name, kind in _noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
-            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
+            for parameter in list_parameters(source.tree, node, source.scope_at(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
             name = source.tree.field(node, "left")
             value = node.child_by_field_name("right")
             assigned.setdefault(name, set()).add(class_of_value(source, value, around))
-            signed_in |= {name} if _is_signed_in(source.tree, value) else set()
+            signed_in |= {name} if _is_signed_in_user(source.tree, value) else set()
     for name, kinds in noted.items():
         if name in signed_in:
             continue  # The signed-in user is not the model that the method is about.
@@ -136,7 +142,7 @@ def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, st
             yield name, classes
 
 
-def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
+def _is_signed_in_user(tree: SyntaxTree, value: Node | None) -> bool:
     """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
@@ -199,7 +205,7 @@ def _provided_class(source: PhpSource, value: Node) -> str:
 
 def class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class if the first argument of a call is `Invoice::class`; "" for any other."""
-    named = next((one.value for one in arguments_of(source.tree, call)), None)
+    named = next((one.value for one in list_arguments(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]

@@ -38,7 +38,7 @@ _RELATIONS = frozenset(
 )
 
 
-def units_of(source: PhpSource) -> tuple[Unit, ...]:
+def list_units(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found = [
         *_units_of_classes(source),

@@ -73,7 +73,7 @@ class Constants:
     )
 
 
-def value_of(
+def compute_value(
     tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = _DEEPEST
 ) -> Value:
     """Return the value of an expression; COMPUTED if it is not static.
@@ -133,7 +133,7 @@ def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, de
         if child.type == "escape_sequence":
             text = _ESCAPE.sub(_unescape, text)
         elif child.type != "string_content":
-            value = value_of(tree, child, constants, depth)
+            value = compute_value(tree, child, constants, depth)
             if not isinstance(value, str | int) or isinstance(value, bool):
                 return COMPUTED
             text = str(value)
@@ -176,7 +176,7 @@ def _read_word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int)
 
 
 def _read_negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    value = value_of(tree, node.child_by_field_name("argument"), constants, depth)
+    value = compute_value(tree, node.child_by_field_name("argument"), constants, depth)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and tree.of(node).startswith("-"):
         return -value  # type: ignore[operator]
@@ -191,12 +191,12 @@ def _read_concatenation(tree: SyntaxTree, node: Node, constants: Constants, dept
         operator = at.child_by_field_name("operator")
         if tree.of(operator) != ".":
             return COMPUTED
-        right = value_of(tree, at.child_by_field_name("right"), constants, depth)
+        right = compute_value(tree, at.child_by_field_name("right"), constants, depth)
         if not isinstance(right, str | int) or isinstance(right, bool):
             return COMPUTED
         parts.append(str(right))
         at = at.child_by_field_name("left")
-    first = value_of(tree, at, constants, depth)
+    first = compute_value(tree, at, constants, depth)
     if not isinstance(first, str | int) or isinstance(first, bool):
         return COMPUTED
     return "".join([str(first), *reversed(parts)])
@@ -209,11 +209,11 @@ def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) 
     for key_node, value_node in elements(node):
         if value_node.type == "variadic_unpacking":
             return COMPUTED
-        value = value_of(tree, value_node, constants, depth)
+        value = compute_value(tree, value_node, constants, depth)
         if key_node is None:
             key: Value = following
         else:
-            key, plain = value_of(tree, key_node, constants, depth), False
+            key, plain = compute_value(tree, key_node, constants, depth), False
         if not isinstance(key, str | int):
             return COMPUTED
         if isinstance(key, int):
@@ -232,7 +232,7 @@ def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _de
 
 def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     inner = next(iter(node.named_children), None)
-    return COMPUTED if inner is None else value_of(tree, inner, constants, depth)
+    return COMPUTED if inner is None else compute_value(tree, inner, constants, depth)
 
 
 _READERS: Mapping[str, Callable[[SyntaxTree, Node, Constants, int], Value]] = {
@@ -321,7 +321,7 @@ class Chain:
         return next((call for call in self.calls if call.name.lower() in wanted), None)
 
 
-def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
+def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
     """Return the chain of calls in an expression; None if it is not a chain."""
     calls: list[Call] = []
     at: Node | None = node
@@ -341,7 +341,7 @@ def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
     return Chain(root, static, tuple(reversed(calls)), node)
 
 
-def arguments_of(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
+def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     """Return the arguments of a call or of an object creation."""
     held = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
@@ -359,11 +359,11 @@ def arguments_of(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def body_of(closure: Node) -> Node | None:
+def get_closure_body(closure: Node) -> Node | None:
     """Return the body of a closure: a block, or the expression of an arrow function."""
     return closure.child_by_field_name("body") if closure.type in CLOSURES else None
 
 
 def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
     static = name is not None and name.type in {"name", "qualified_name", "relative_name"}
-    return Call(tree.of(name) if static else "", arguments_of(tree, node), node)
+    return Call(tree.of(name) if static else "", list_arguments(tree, node), node)

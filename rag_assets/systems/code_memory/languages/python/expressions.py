@@ -51,7 +51,7 @@ _WHY = {
 }
 
 
-def expression_of(
+def build_expression(
     tree: SyntaxTree, node: Node | None, references: References, depth: int = 0
 ) -> Expression:
     """Return the value of an expression.
@@ -71,10 +71,10 @@ def expression_of(
 
 def computed_expression(tree: SyntaxTree, node: Node, why: str) -> Expression:
     """Return the value of an expression that is computed at run time."""
-    return {"of": "computed", "why": why, "at": _offsets_of(tree, node)}
+    return {"of": "computed", "why": why, "at": _get_offsets(tree, node)}
 
 
-def _offsets_of(tree: SyntaxTree, node: Node) -> list[int]:
+def _get_offsets(tree: SyntaxTree, node: Node) -> list[int]:
     return [tree.start(node), tree.end(node)]
 
 
@@ -91,7 +91,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     return ".".join(reversed(parts))
 
 
-def text_of(tree: SyntaxTree, node: Node) -> str | None:
+def get_text(tree: SyntaxTree, node: Node) -> str | None:
     """Return the value of a string without computed parts; None for anything else."""
     parts = node.named_children if node.type == "concatenated_string" else [node]
     found = []
@@ -110,7 +110,7 @@ def text_of(tree: SyntaxTree, node: Node) -> str | None:
     return "".join(found)
 
 
-def parts_of(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
+def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
     """Return the parts of an f-string, in order, if its inserted expressions are only names.
 
     Returns:
@@ -153,7 +153,7 @@ class _Reader:
         if kind in _CONSTANTS:
             return _CONSTANTS[kind]
         if kind in {"string", "concatenated_string"}:
-            text = text_of(self._tree, node)
+            text = get_text(self._tree, node)
             return self._read_formatted_string(node) if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
             return self._read_number(node)
@@ -181,7 +181,7 @@ class _Reader:
 
     def _read_formatted_string(self, node: Node) -> Expression:
         """Return the value of a string with inserted expressions."""
-        parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
+        parts = parse_f_string(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
             return computed_expression(self._tree, node, "text")
         at = self._offsets_of(node)
@@ -259,13 +259,13 @@ class _Reader:
         return self._tree.field(node, "operator") == "+"
 
     def _read_inner(self, node: Node | None) -> Expression:
-        return expression_of(self._tree, node, self._references, self._depth + 1)
+        return build_expression(self._tree, node, self._references, self._depth + 1)
 
     def _mark_computed(self, node: Node) -> Expression:
         return computed_expression(self._tree, node, _WHY.get(node.type, "expression"))
 
     def _offsets_of(self, node: Node) -> list[int]:
-        return _offsets_of(self._tree, node)
+        return _get_offsets(self._tree, node)
 
 
 def _operands_of_sum(node: Node) -> list[Node]:

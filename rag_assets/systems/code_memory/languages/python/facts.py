@@ -28,7 +28,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
+from rag_assets.systems.code_memory.languages.python.expressions import (
+    build_expression,
+    dotted_name,
+)
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
@@ -36,7 +39,7 @@ from rag_assets.systems.code_memory.languages.python.source import (
     Import,
     PythonSource,
 )
-from rag_assets.systems.code_memory.languages.python.units import units_of
+from rag_assets.systems.code_memory.languages.python.units import list_units
 from rag_assets.systems.code_memory.languages.tree import is_comment
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
 _OWN = frozenset({"self", "cls"})
 
 
-def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+def list_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     yield from (_import_fact(source, one, "") for one in source.imports)
     symbols = frozenset(one.symbol for one in source.definitions)
@@ -72,7 +75,7 @@ def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
 
 def _declaration_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
     decorators = [
-        expression_of(
+        build_expression(
             source.tree,
             node.named_children[0] if node.named_children else None,
             lambda name: scopes.reference(name, one.within),
@@ -149,7 +152,7 @@ _MENTIONS_FRAMEWORK = re.compile(
 )
 
 
-def statements_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+def list_statement_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the assignments and calls of a file, if the file mentions a framework."""
     if not _MENTIONS_FRAMEWORK.search(source.text):
         return
@@ -173,7 +176,7 @@ def _statement_facts(
 
     symbol = "" if one is None else one.symbol
     if node.type == "call" and one is None:
-        value = expression_of(source.tree, node, reference)
+        value = build_expression(source.tree, node, reference)
         yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
         yield from _inner_calls(source, node, symbol)
     value_node = node.child_by_field_name("right")
@@ -186,7 +189,7 @@ def _statement_facts(
         if right is None:
             return
         value_node = right
-    value = expression_of(source.tree, value_node, reference)
+    value = build_expression(source.tree, value_node, reference)
     adds = node.type == "augmented_assignment"
     for target in targets:
         name = dotted_name(source.tree, target)
@@ -217,7 +220,7 @@ _READERS: Final = frozenset({"env", "config"})
 """Conventional names of the functions that read settings in django-environ and decouple."""
 
 
-def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+def list_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the settings that a file defines, and the settings that a file reads."""
     yield from _defined_settings(source)
     if not _MENTIONS_SETTINGS.search(source.text):
@@ -294,7 +297,7 @@ class _ComputedError(Exception):
     """The content of the list is known only at run time."""
 
 
-def exported_of(source: PythonSource) -> Iterator[Fact]:
+def list_export_facts(source: PythonSource) -> Iterator[Fact]:
     """Yield the fact with the names that `from module import *` imports, if `__all__` limits them.
 
     A list that is computed, even in part, yields no fact, because its content is unknown.
@@ -397,7 +400,7 @@ def read(text: str) -> CodeText:
     source = PythonSource(text)
     scopes = Scopes(source)
     notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
-    found = [*facts_of(source, scopes), *statements_of(source, scopes)]
-    found += [*settings_of(source, scopes), *exported_of(source)]
+    found = [*list_facts(source, scopes), *list_statement_facts(source, scopes)]
+    found += [*list_setting_facts(source, scopes), *list_export_facts(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))
-    return CodeText(units_of(source), tuple(facts), "python", notes)
+    return CodeText(list_units(source), tuple(facts), "python", notes)

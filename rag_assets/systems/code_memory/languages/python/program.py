@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
+from rag_assets.systems.code_memory.languages.python.source import absolute, get_module_name
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _STEPS: Final = 30
@@ -157,7 +157,7 @@ class Program:
         self._all: list[Module] = []
         for one in held:
             if one.path.endswith(".py"):
-                module = Module.from_facts(one, module_of(one.path, packages, roots))
+                module = Module.from_facts(one, get_module_name(one.path, packages, roots))
                 self.modules.setdefault(module.name, module)
                 self._all.append(module)
         self._parents: dict[str, list[str]] = {}
@@ -326,7 +326,7 @@ def argument(call: Any, position: int, name: str) -> Any:
     return arguments[position] if position < len(arguments) else None
 
 
-def items_of(value: Any) -> list[Any]:
+def list_items(value: Any) -> list[Any]:
     """Return the items of a list, a tuple or a set, or of a sum of these."""
     is_list = isinstance(value, dict) and value["of"] != "dict"
     return list(value.get("items", ())) if is_list else []

@@ -51,7 +51,7 @@ class Import:
         return "." * self.level + self.name
 
 
-def imports_of(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
+def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
     """Yield the names that an import statement binds, in order."""
     if statement.type == "import_statement":
         for child in statement.children_by_field_name("name"):
@@ -83,7 +83,7 @@ def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     return "".join(tree.of(node).split()), ""
 
 
-def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
+def get_module_name(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
     """Return the dotted module name of a file.
 
     Args:
@@ -260,7 +260,7 @@ class PythonSource:
                 inner = self._define(node, around)
             elif node.type in IMPORTS:
                 held = self.imports if around is None else around.imports
-                held.extend(imports_of(self.tree, node))
+                held.extend(list_imports(self.tree, node))
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 

@@ -48,7 +48,7 @@ class _Piece:
     of: Definition | None = None
 
 
-def units_of(source: PythonSource) -> tuple[Unit, ...]:
+def list_units(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
     for one in source.outermost:

@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     is_list,
     list_values,
     make_array,
-    text_of,
+    to_text,
 )
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT
 from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
@@ -60,7 +60,7 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
 
 def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
     def apply(arguments: _Arguments) -> Value:
-        text = text_of(arguments[0])
+        text = to_text(arguments[0])
         return Unknown("no text") if text is None else function(text)
 
     return apply
@@ -75,7 +75,7 @@ def _sprintf(arguments: _Arguments) -> Value:
         if found[2] == "%":
             return "%"
         value = rest[int(found[1]) - 1] if found[1] else next(following, "")
-        return text_of(value) or ""
+        return to_text(value) or ""
 
     return _PLACE.sub(one, form)
 
@@ -89,7 +89,7 @@ def _dirname(arguments: _Arguments) -> Value:
 
 def _implode(arguments: _Arguments) -> Value:
     glue, pieces = (arguments[0], arguments[1]) if len(arguments) > 1 else ("", arguments[0])
-    texts = [text_of(one) for one in list_values(pieces)]
+    texts = [to_text(one) for one in list_values(pieces)]
     return Unknown("no texts") if None in texts else str(glue).join(map(str, texts))
 
 
@@ -163,7 +163,7 @@ def join_path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> 
     Args:
         given: arguments, first the path below the folder.
     """
-    below = text_of(given.at(0, "path", ""))
+    below = to_text(given.at(0, "path", ""))
     if below is None:
         return Unknown("a path")
     root = machine.program.root_of(frame.path)

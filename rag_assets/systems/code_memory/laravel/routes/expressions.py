@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from rag_assets.systems.code_memory.languages.php.source import PhpSource, parameters_of
+from rag_assets.systems.code_memory.languages.php.source import PhpSource, list_parameters
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
     MEMBER_CALLS,
     Call,
-    chain_of,
     elements,
+    parse_chain,
 )
 from rag_assets.systems.code_memory.languages.tree import is_comment
 
@@ -99,7 +99,7 @@ class Expressions:
         held = node.child_by_field_name("parameters")
         nodes = [] if held is None else held.named_children
         named = [child for child in nodes if child.type.endswith("parameter")]
-        known = parameters_of(self._source.tree, node, self._source.scope_at(node))
+        known = list_parameters(self._source.tree, node, self._source.scope_at(node))
         found = []
         for one, child in zip(known, named, strict=True):
             entry: dict[str, Json] = {"name": one.name, "type": one.type}
@@ -247,7 +247,7 @@ class Expressions:
         return {"of": "set", "name": name, "value": value}
 
     def _read_chain(self, node: Node) -> Json:
-        chain = chain_of(self._source.tree, node)
+        chain = parse_chain(self._source.tree, node)
         if chain is None:
             return _build_computed(node.type)
         first: Node | None = node

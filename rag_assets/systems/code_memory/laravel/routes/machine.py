@@ -30,18 +30,18 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     Unresolved,
     Value,
     join_texts,
-    key_of,
     limit_size,
     list_values,
-    text_of,
-    truth_of,
+    to_array_key,
+    to_bool,
+    to_text,
 )
 from rag_assets.systems.code_memory.laravel.routes.program import (
     ROOT,
     Function,
     Program,
     is_test,
-    providers_of,
+    list_providers,
 )
 from rag_assets.systems.code_memory.laravel.routes.reader import (
     DIRECT,
@@ -83,7 +83,7 @@ def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
                 following += 1
             continue
         value = evaluate(machine, held, frame)
-        named = following if key is None else key_of(evaluate(machine, key, frame))
+        named = following if key is None else to_array_key(evaluate(machine, key, frame))
         if named is None:
             return Unknown("a key of an array")
         found[named] = value
@@ -132,16 +132,16 @@ def _evaluate_item(machine: Machine, node: Json, frame: Frame) -> Value:
     held = evaluate(machine, node["array"], frame)
     key = evaluate(machine, node["key"], frame)
     if isinstance(held, dict):
-        named = None if isinstance(key, Unknown) else key_of(key)
+        named = None if isinstance(key, Unknown) else to_array_key(key)
         return Unknown("a key of an array") if named is None else held.get(named)
-    if text_of(key) in _ROUTERS:
+    if to_text(key) in _ROUTERS:
         return ROUTER
     return held if isinstance(held, Unknown) else Unknown("an element")
 
 
 def _evaluate_choice(machine: Machine, node: Json, frame: Frame) -> Value:
     condition = evaluate(machine, node["condition"], frame)
-    truth = truth_of(condition)
+    truth = to_bool(condition)
     if truth is None:
         return Unknown("a choice")
     if truth:
@@ -155,7 +155,7 @@ def _evaluate_default(machine: Machine, node: Json, frame: Frame) -> Value:
 
 
 def _evaluate_not(machine: Machine, node: Json, frame: Frame) -> Value:
-    truth = truth_of(evaluate(machine, node["value"], frame))
+    truth = to_bool(evaluate(machine, node["value"], frame))
     return Unknown("a condition") if truth is None else not truth
 
 
@@ -424,7 +424,7 @@ class Machine:
         plain = replace(outer, evidence=outer.evidence[:-1])
         returns = []
         for condition, block in [*values["branches"], [True, values.get("otherwise")]]:
-            truth = truth_of(evaluate(self, condition, frame))
+            truth = to_bool(evaluate(self, condition, frame))
             if truth is False or block is None:
                 continue
             sure = truth is True and frame.context is outer
@@ -482,7 +482,7 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     """Evaluate everything in a repository that creates routes; return the machine."""
     program = Program(files)
     machine = Machine(program)
-    providers = list(providers_of(program))
+    providers = list(list_providers(program))
     for name in providers:
         _run_methods(machine, name, ("register", "configurePackage"))
     for name in providers:

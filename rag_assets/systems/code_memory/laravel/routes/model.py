@@ -204,7 +204,7 @@ def is_list(value: Value) -> bool:
     return isinstance(value, dict) and list(value) == list(range(len(value)))
 
 
-def key_of(value: Value) -> str | int | None:
+def to_array_key(value: Value) -> str | int | None:
     """Return the key that PHP would use for a value in an array; None if it cannot be a key."""
     if isinstance(value, bool):
         return int(value)
@@ -215,7 +215,7 @@ def key_of(value: Value) -> str | int | None:
     return "" if value is None else None
 
 
-def text_of(value: Value) -> str | None:
+def to_text(value: Value) -> str | None:
     """Return the text that PHP converts a value to; None if that text is unknown."""
     if value is None or value is False:
         return ""
@@ -228,7 +228,7 @@ def text_of(value: Value) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def truth_of(value: Value) -> bool | None:
+def to_bool(value: Value) -> bool | None:
     """Return whether a value is truthy in PHP; None if it is unknown."""
     if isinstance(value, Unknown):
         return None
@@ -246,7 +246,7 @@ def join_texts(*parts: Value) -> str | Unknown:
     found: list[str] = []
     why = ""
     for part in parts:
-        text = part.rest if isinstance(part, Unknown) else text_of(part)
+        text = part.rest if isinstance(part, Unknown) else to_text(part)
         if isinstance(part, Unknown) or text is None:
             why = why or (part.why if isinstance(part, Unknown) else "no text")
         found.append(text or "")
@@ -402,7 +402,7 @@ def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
     if name in {"where", "setwheres"}:
         return first if isinstance(first, dict) else {str(first): second}
     if name == "wherein":
-        texts = [text_of(one) for one in list_values(second)]
+        texts = [to_text(one) for one in list_values(second)]
         pattern: Value = Unknown("a list") if None in texts else "|".join(map(str, texts))
     else:
         pattern = _CONSTRAINTS[name]

@@ -225,7 +225,7 @@ class Program:
             self._bodies.setdefault(body, []).append(fact)
 
 
-def providers_of(program: Program) -> Iterator[str]:
+def list_providers(program: Program) -> Iterator[str]:
     """Yield provider classes: listed providers, then the application's, then those in packages.
 
     An application's provider is skipped if the application lists other providers of its own and no

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
-from rag_assets.systems.code_memory.laravel.settings import settings_of
+from rag_assets.systems.code_memory.laravel.settings import find_settings
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -159,7 +159,7 @@ _ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
 _PAIR: Final = 2
 
 
-def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
+def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
     """Yield the controllers and methods in an expression, fully qualified.
 
     The method is "" if it is not stated.
@@ -215,11 +215,11 @@ _LONGEST = 500
 """Maximum size of the value of a constant or property that may matter to a route."""
 
 
-def facts_of(source: PhpSource) -> Iterator[Fact]:
+def list_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     marks = RoutePositions(source)
     yield from _constant_facts(source)
-    settings = settings_of(source)
+    settings = find_settings(source)
     if settings is not None:
         node, values = settings
         start, end = source.tree.start(node), source.tree.end(node)
@@ -358,7 +358,7 @@ class _Reader:
         body = self._blocks[before][1] if len(self._blocks) > before else None
         yield self._build_fact(node, op, body, block=block, value=value)
         start, end = self._statement_span(node, body)
-        for controller, action in targets_of(value):
+        for controller, action in list_targets(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
 
@@ -375,7 +375,9 @@ class _Reader:
             condition = self._expressions.read(part.child_by_field_name("condition"), runs=False)
             branches.append([condition, self._queue_block(body)])
         values = {} if otherwise is None else {"otherwise": otherwise}
-        yield self._build_fact(node, "if", _body_of(node), block=block, branches=branches, **values)
+        yield self._build_fact(
+            node, "if", _get_body(node), block=block, branches=branches, **values
+        )
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         body = node.child_by_field_name("body")
@@ -386,7 +388,7 @@ class _Reader:
         yield self._build_fact(node, "if", body, block=block, branches=branches)
 
     def _read_loop(self, block: int, node: Node) -> Iterator[Fact]:
-        body = _body_of(node)
+        body = _get_body(node)
         parts = [part for part in node.named_children if part != body and part.type != "comment"]
         if body is None or len(parts) != _PAIR:
             return
@@ -401,7 +403,7 @@ class _Reader:
         yield self._build_fact(node, "each", body, block=block, **values)
 
     def _read_block(self, block: int, node: Node) -> Iterator[Fact]:
-        body = node if node.type == "compound_statement" else _body_of(node)
+        body = node if node.type == "compound_statement" else _get_body(node)
         if body is not None:
             repeats = node.type not in {"try_statement", "compound_statement"}
             number = self._queue_block(body)
@@ -441,7 +443,7 @@ def _node_size(node: Node) -> int:
     return node.end_byte - node.start_byte
 
 
-def _body_of(node: Node) -> Node | None:
+def _get_body(node: Node) -> Node | None:
     """Return the body of a statement: its last block or statement."""
     held = node.child_by_field_name("body")
     if held is not None:

@@ -26,7 +26,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     read_ability,
     read_constraints,
     read_names,
-    text_of,
+    to_text,
 )
 from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
 from rag_assets.systems.code_memory.laravel.routes.router import (
@@ -172,7 +172,7 @@ def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     views = name == "view"
     methods = ("GET", "HEAD") if views else ANY
     draft = machine.router.add(methods, given.at(0, "uri"), Closure(None), context)
-    target = text_of(given.at(1, "view" if views else "destination"))
+    target = to_text(given.at(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
         draft.missing.append(f"the target of the {name} is computed")

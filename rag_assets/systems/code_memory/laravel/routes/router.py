@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     list_middleware,
     list_values,
     merge_attributes,
-    text_of,
+    to_text,
     trim_text,
 )
 
@@ -67,7 +67,7 @@ class RouteDraft:
     def where(self, wheres: Mapping[Any, Value]) -> None:
         """Set the regular expressions that parameters must match."""
         for name, pattern in wheres.items():
-            text = text_of(pattern)
+            text = to_text(pattern)
             if text is None:
                 self.missing.append(f"the pattern of {name} is computed")
             self.wheres[str(name)] = text or ""
@@ -97,7 +97,7 @@ class RouteDraft:
         domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
         fields |= {
-            name: column for name, column, _ in _FIELD.findall(_text_at(self.action, "domain"))
+            name: column for name, column, _ in _FIELD.findall(_get_text(self.action, "domain"))
         }
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", missing)
@@ -144,7 +144,7 @@ class RouteDraft:
         return "computed", ""
 
 
-def _text_at(attributes: Attributes, name: str) -> str:
+def _get_text(attributes: Attributes, name: str) -> str:
     """Return an attribute if it is a text, or else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
@@ -163,7 +163,7 @@ _WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
     for one in list_middleware(attributes.get(name)):
-        text = text_of(one)
+        text = to_text(one)
         if text is None:
             why = one.why if isinstance(one, Unknown) else "no name"
             missing.append(f"a middleware is computed: {why}")
@@ -233,7 +233,7 @@ class Router:
         draft.middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
         draft.where(wheres if isinstance(wheres, dict) else {})
-        domain = _text_at(draft.action, "domain")
+        domain = _get_text(draft.action, "domain")
         told = draft.methods[-1:] if self._by_last_method else draft.methods
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
@@ -375,7 +375,7 @@ def _make_wildcard(stated: Value) -> Callable[[str], str]:
     """Return a function that returns the parameter of a resource: stated, or in the singular."""
 
     def wildcard(name: str) -> str:
-        given = text_of(stated.get(name)) if isinstance(stated, dict) else ""
+        given = to_text(stated.get(name)) if isinstance(stated, dict) else ""
         return (given or singular(name)).replace("-", "_")
 
     return wildcard

@@ -222,7 +222,7 @@ def _read_columns() -> Iterator[tuple[str, _Method]]:
 _COLUMNS: Final = dict(_read_columns())
 
 
-def _column_for(given: _Arguments) -> Any:
+def _get_foreign_key_column(given: _Arguments) -> Any:
     """Return the column of a foreign key to a model: stated, or by the model's name."""
     model, stated = given.at(0, "model"), given.at(1, "column")
     if not isinstance(stated, str) and isinstance(model, str):
@@ -230,8 +230,8 @@ def _column_for(given: _Arguments) -> Any:
     return stated
 
 
-def _add_foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes | None:
-    return _COLUMNS["foreignId"](made, _Arguments([_column_for(given)], {}))
+def _add_model_foreign_id(made: Blueprint, given: _Arguments) -> Attributes | None:
+    return _COLUMNS["foreignId"](made, _Arguments([_get_foreign_key_column(given)], {}))
 
 
 def _add_any_column(made: Blueprint, given: _Arguments) -> Attributes:
@@ -299,7 +299,7 @@ _MORPHS: Final = {
 }
 _NAMED: Final[Mapping[str, _Method]] = {
     **_COLUMNS,
-    "foreignIdFor": _add_foreign_id_for,
+    "foreignIdFor": _add_model_foreign_id,
     "addColumn": _add_any_column,
     **dict.fromkeys(("timestamps", "nullableTimestamps"), partial(_add_timestamps, "timestamp")),
     "timestampsTz": partial(_add_timestamps, "timestampTz"),
@@ -330,7 +330,7 @@ _NAMED: Final[Mapping[str, _Method]] = {
         given.at(0, "column"), made
     ),
     "dropConstrainedForeignIdFor": lambda made, given: _add_foreign_column_drop(
-        _column_for(given), made
+        _get_foreign_key_column(given), made
     ),
     "dropMorphs": _add_morphs_drop,
     **dict.fromkeys(

@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     Chain,
     Closure,
     Constants,
-    value_of,
+    compute_value,
 )
 from rag_assets.systems.code_memory.laravel.settings import mark_setting, setting_name
 
@@ -65,7 +65,9 @@ class ExpressionReader:
     def value(self, node: Node | None, scope: Scope) -> Any:
         """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
         return (
-            None if node is None else value_of(self.tree, node, self._make_constants(node, scope))
+            None
+            if node is None
+            else compute_value(self.tree, node, self._make_constants(node, scope))
         )
 
     def values(self, call: Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
@@ -77,7 +79,7 @@ class ExpressionReader:
         """Return the value of an expression that is part of another expression."""
         if node is None:
             return None
-        return value_of(self.tree, node, self._make_constants(node, scope), depth)
+        return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
     def own_method(self, chain: Chain, scope: Scope) -> Method | None:
         """Return the method of the file's own class that a chain calls first, if it does."""
@@ -109,7 +111,7 @@ class ExpressionReader:
             # Only one reference is followed, since constants may refer to each other in a circle.
             held = next((one.value for one in scope.owner.constants if one.name == name), None)
             plain = Constants(class_name)
-            return COMPUTED if held is None else value_of(self.tree, held, plain)
+            return COMPUTED if held is None else compute_value(self.tree, held, plain)
 
         def class_name(written: str) -> str:
             return self.source.class_name(written, near)

@@ -18,16 +18,20 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.fusion import by_rank, fuse
 from rag_assets.search.progress import Ranking, SearchProgress, Walked
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
-from rag_assets.systems.code_memory.retrieval.steps.walk import Views, find_entries_at, place_of
+from rag_assets.systems.code_memory.retrieval.steps.walk import (
+    Views,
+    find_place,
+    find_place_entries,
+)
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
@@ -98,7 +102,7 @@ def _weigh_candidate(one: Rated, asked: AskedKinds) -> float:
     factors = (
         (_ASKED, kind in asked.types),
         (_PREFERRED, one.preferred),
-        (_TEST, not asked.tests and is_test(path_of(one.candidate.uri))),
+        (_TEST, not asked.tests and is_test(path_from_uri(one.candidate.uri))),
         (_TOLD, kind in _TELLING),
         (_HEAD, _is_head(symbol, kind)),
         (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
@@ -156,7 +160,7 @@ class Expand(TrustedStep):
             walk = await run_sync(partial(_walk_from_candidates, view, surroundings, best, found))
             if not walk.flow.reached:
                 return progress
-            places = await find_entries_at(self._services, progress, [*walk.gains])
+            places = await find_place_entries(self._services, progress, [*walk.gains])
             rated = _rate_candidates(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
             arrangement = arrange_candidates(
@@ -197,7 +201,7 @@ def _walk_from_candidates(
     seeds: dict[NodeKey, float] = {}
     types: dict[tuple[str, str], str] = {}
     for symbol in view.within_any([*dict.fromkeys(one.uri for one in candidates)]):
-        node, local = node_of(symbol), symbol.local_name
+        node, local = build_node(symbol), symbol.local_name
         types[symbol.document_id, local] = node.source_type
         score = scores.get((symbol.uri, local))
         if score is None:
@@ -209,7 +213,7 @@ def _walk_from_candidates(
     brought = flow_from_results(view, surroundings, seeds, nodes)
     gains: dict[Place, float] = {}
     for reached in brought.reached:
-        place = place_of(reached)
+        place = find_place(reached)
         if place is not None:
             gains.setdefault(place, reached.score)
             types.setdefault((place.document_id, place.symbol or ""), reached.node.source_type)
@@ -234,7 +238,7 @@ def _rate_candidates(
         return Rated(
             one,
             found.get(one.id, 0.0) + _GAINED * gained,
-            type_ or type_of_place(path_of(one.uri)),
+            type_ or type_of_place(path_from_uri(one.uri)),
             preferred=progress.search.prefers(one.uri),
         )
 

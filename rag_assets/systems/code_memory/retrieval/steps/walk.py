@@ -13,10 +13,10 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.progress import Ranking, SearchProgress, Walked
-from rag_assets.search.recall import candidate_count, entry_filter_of
+from rag_assets.search.recall import build_entry_filter, candidate_count
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import (
     MOST_PLACES,
@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import Flow, Reached, flow_from_names
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings, SurroundingsCache
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -80,7 +80,7 @@ class Views:
         return view, Surroundings()
 
 
-def state_of(progress: SearchProgress) -> object:
+def get_relation_state(progress: SearchProgress) -> object:
     """Return the state of the relations that an earlier step of the search used."""
     moment: RelationMoment = progress.kept[_MOMENT]
     return moment.state
@@ -131,14 +131,14 @@ def place_of_node(node: Node) -> Place | None:
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
-def place_of(one: Reached) -> Place | None:
+def find_place(one: Reached) -> Place | None:
     """Return the place of a node that has a passage of its own; None for any other node."""
     place = _place(one)
     whole = one.node.source_type in _WHOLE
     return place if whole or (place is not None and place.symbol is not None) else None
 
 
-async def find_entries_at(
+async def find_place_entries(
     services: SearchServices, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
     """Return the entries at places that pass the request's filters, in the order of the places.
@@ -152,12 +152,12 @@ async def find_entries_at(
     """
     if not places:
         return ()
-    most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
+    most, filters = candidate_count(progress.search.depth), build_entry_filter(progress)
     index, owner = progress.serving.index_name, progress.owner
     if filters.by_readers_alone and not (progress.recalls or progress.reads):
         further_documents = [place.document_id for place in places[most:]]
         known = await services.known.at(
-            index, owner, state_of(progress), places[:most], further_documents
+            index, owner, get_relation_state(progress), places[:most], further_documents
         )
         if known is not None:
             return known[:most]
@@ -229,7 +229,7 @@ class Walk(TrustedStep):
             )
             chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
-            related = await find_entries_at(
+            related = await find_place_entries(
                 self._services, progress, list_related_places(chosen or found)
             )
             candidates = [*{one.id: one for one in (*leading, *related)}.values()]
@@ -246,7 +246,7 @@ class Walk(TrustedStep):
         )
         start = start_places(found)
         named = [
-            one for one in candidates if one in leading or not start.isdisjoint(_places_of(one))
+            one for one in candidates if one in leading or not start.isdisjoint(_list_places(one))
         ]
         # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
@@ -259,7 +259,7 @@ class Walk(TrustedStep):
 
         A long definition has several passages; a short one shares its passage with others.
         """
-        at_places = await find_entries_at(self._services, progress, places)
+        at_places = await find_place_entries(self._services, progress, places)
         joined = [one for one in definitions if not _has_passage(one)]
         named = await self._named_in_documents(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
@@ -283,7 +283,7 @@ class Walk(TrustedStep):
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
         """Return passages with the names of definitions, from the documents that define them."""
-        filters = entry_filter_of(progress)
+        filters = build_entry_filter(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
         for one in definitions:
@@ -306,7 +306,7 @@ class Walk(TrustedStep):
         return [one for ranking in rankings for one in ranking]
 
 
-def _places_of(one: Candidate) -> tuple[Place, Place]:
+def _list_places(one: Candidate) -> tuple[Place, Place]:
     return Place(one.document_id), Place(one.document_id, one.symbol)
 
 
@@ -349,9 +349,9 @@ def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list
         defined.sort(key=partial(_distance, name))
         own = [one for one in defined if _has_passage(one)]
         definitions += own or defined
-        places |= dict.fromkeys(filter(None, (place_of_node(node_of(one)) for one in own)))
+        places |= dict.fromkeys(filter(None, (place_of_node(build_node(one)) for one in own)))
         if "." in name or "/" in name or not defined:
-            files = sorted(view.files_called(name), key=lambda one: is_test(path_of(one.uri)))
+            files = sorted(view.files_called(name), key=lambda one: is_test(path_from_uri(one.uri)))
             places |= {Place(one.document_id): None for one in files}
     return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
 
@@ -365,17 +365,17 @@ def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
     is_derived = one.role in _DERIVED
     is_other = defined[-len(written) :] != written
-    return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
+    return is_other, is_test(path_from_uri(one.uri)), is_derived, len(defined), one.name
 
 
 def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     """Return the nodes that a name refers to; for a file's name, the definitions in the file."""
     found = view.named(name)
     if not found and "/" in name:
-        uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
+        uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
         found = view.within_any(uris)
     found = found or view.spelled(name)
-    return {(one.source, one.name): node_of(one) for one in found}
+    return {(one.source, one.name): build_node(one) for one in found}
 
 
 def _select_answers(found: Flow, asked: AskedNames) -> Flow | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.sources.globs import MAX_WILDCARDS, Rule, Rules, parse_rule
 
 GITATTRIBUTES = ".gitattributes"
@@ -89,7 +89,7 @@ class Attributes:
         """Return a hash of all attributes files that affect one of the paths."""
         for folder in {path[: path.rfind("/") + 1] for path in paths}:
             self._files(folder)
-        return key_of("attributes", self._digests)
+        return compute_key("attributes", self._digests)
 
     def _files(self, folder: str) -> tuple[_File, ...]:
         """Return the attributes files that affect a folder, in order of precedence."""

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     is_binary,
     path_bytes,
 )
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
 from rag_assets.systems.code_memory.sources.repositories.translations import left_out_translations
 from rag_assets.systems.code_memory.symbols.source_types import is_data
@@ -272,7 +272,7 @@ class Exclusion:
         included, _ = self._folder(folder + slash)
         raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
         if self._include is None:
-            return repository_type_of(path) is not None or _is_set(attributes.get(DETECTABLE))
+            return find_repository_type(path) is not None or _is_set(attributes.get(DETECTABLE))
         decision = self._include.decide(raw_folder, raw_name, is_folder=False)
         return included if decision is None else decision
 
@@ -297,13 +297,13 @@ class Exclusion:
 def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
     """Return the rule for a file's attributes and name; attributes take precedence."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
-    vendored = _is_switched_on(attributes.get(VENDORED))
+    vendored = _is_attribute_enabled(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
         return "vendored"
-    generated = _is_switched_on(attributes.get(GENERATED))
+    generated = _is_attribute_enabled(attributes.get(GENERATED))
     if generated or (generated is None and is_generated_name(path)):
         return "generated"
-    if _is_switched_on(attributes.get(DETECTABLE)) is False and not documentation:
+    if _is_attribute_enabled(attributes.get(DETECTABLE)) is False and not documentation:
         return "undetectable"
     if attributes.get("filter") == "lfs":
         return "lfs"
@@ -314,7 +314,7 @@ def _decide(rules: Rules | None, folder: bytes, name: bytes) -> bool | None:
     return None if rules is None else rules.decide(folder, name, is_folder=True)
 
 
-def _is_switched_on(value: AttributeValue) -> bool | None:
+def _is_attribute_enabled(value: AttributeValue) -> bool | None:
     """Return whether a linguist attribute is set and not "false"; None if it is unspecified."""
     if value is None or isinstance(value, bool):
         return value
@@ -322,4 +322,4 @@ def _is_switched_on(value: AttributeValue) -> bool | None:
 
 
 def _is_set(value: AttributeValue) -> bool:
-    return _is_switched_on(value) is True
+    return _is_attribute_enabled(value) is True

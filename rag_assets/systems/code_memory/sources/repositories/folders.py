@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_regular, open_subfolder
 
 _SECTION: Final = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]')
 _KEY: Final = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
@@ -132,7 +132,7 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     """
     path = "/".join(names)
     try:
-        above = open_below(None, [*folder.parts, *names[:-1]])
+        above = open_subfolder(None, [*folder.parts, *names[:-1]])
         try:
             descriptor = open_regular(names[-1], above)
         finally:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN, media_type_of
+from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN, find_media_type
 
 _RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
 _INI = "text/x-ini"
@@ -40,9 +40,9 @@ _TEMPLATE_FOLDER: Final = re.compile(
 """Matches folders in which HTML is part of a program: its expressions and attributes are kept."""
 
 
-def repository_type_of(path: str) -> str | None:
+def find_repository_type(path: str) -> str | None:
     """Return the media type of a file in a repository; None if its name is unknown."""
-    found = media_type_of(path)
+    found = find_media_type(path)
     if found == HTML and _TEMPLATE_FOLDER.search(path) is not None:
         return _TEMPLATE
     if found is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import open_below, open_regular
+from rag_assets.ingest.sources.disk import open_regular, open_subfolder
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     read_small,
@@ -105,7 +105,7 @@ class LooseObjects:
         return LooseObject(found.kind, found.size, bytes(content))
 
     def _open(self, oid: str) -> BinaryIO:
-        folder = open_below(None, [*self._folder.parts, oid[:2]])
+        folder = open_subfolder(None, [*self._folder.parts, oid[:2]])
         try:
             descriptor = open_regular(oid[2:], folder)
         finally:
@@ -337,7 +337,7 @@ class TreeFile:
     oid: str
 
 
-def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
+def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
     """Return all files in a tree by path; leave out files that a worktree must not contain.
 
     Raises:
@@ -375,7 +375,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
         oid = waiting[-1]
         if oid in trees:
             waiting.pop()
-            sizes[oid] = _paths_of(trees[oid], sizes)
+            sizes[oid] = _count_paths(trees[oid], sizes)
         else:
             trees[oid] = [
                 one for one in _parse_entries(objects.read(oid, "tree"), oid) if _is_usable(one)
@@ -401,7 +401,7 @@ def _damaged_tree_error(tree: str) -> ListingFailed:
     )
 
 
-def _paths_of(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """Return the number of paths in a tree, and the total number of bytes in them."""
     paths = name_bytes = 0
     for mode, name, oid in entries:
@@ -417,7 +417,7 @@ def _is_usable(entry: _Entry) -> bool:
     return name not in _UNUSABLE and b"/" not in name and name.lower() != b".git"
 
 
-def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
+def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
     """Return one file of a tree, without reading other parts of the tree."""
     *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
     oid = tree

@@ -29,8 +29,8 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
     REGULAR,
     Objects,
     TreeFile,
-    file_at,
-    files_of,
+    find_file,
+    list_files,
 )
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Index,
@@ -256,11 +256,11 @@ class Repository:
 
     def files(self, tree: str) -> dict[str, TreeFile]:
         """Return the files of a tree by path."""
-        return {} if tree == _EMPTY else files_of(self.objects, tree)
+        return {} if tree == _EMPTY else list_files(self.objects, tree)
 
     def file_at(self, tree: str, path: str) -> TreeFile | None:
         """Return one file of a tree; None if the tree lacks it."""
-        return None if tree == _EMPTY else file_at(self.objects, tree, path)
+        return None if tree == _EMPTY else find_file(self.objects, tree, path)
 
     def attributes(self, files: Mapping[str, TreeFile]) -> Attributes:
         """Return the attributes that the .gitattributes files of a commit define."""

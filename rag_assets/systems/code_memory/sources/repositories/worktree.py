@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import FolderIdentity, open_below, open_regular
+from rag_assets.ingest.sources.disk import FolderIdentity, open_regular, open_subfolder
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
 from rag_assets.ingest.sources.walk import Selection, walk_root
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
@@ -332,7 +332,7 @@ class Worktree:
         index = self._index
         tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
         found = dict(walk_root(folders.root, _selection(folders), self.folders))
-        found.update(_facts_of(folders.root, tracked.keys() - found.keys()))
+        found.update(_list_file_facts(folders.root, tracked.keys() - found.keys()))
         paths = {*found, *tracked}
         if index is not None and index.skipped_folders:
             paths.update(path for path in committed if index.is_skipped(path))
@@ -379,7 +379,7 @@ def read_unchanged(
     """
     *above, name = path.split("/")
     try:
-        folder = open_below(None, [*root.parts, *above])
+        folder = open_subfolder(None, [*root.parts, *above])
         try:
             descriptor = open_regular(name, folder)
         finally:
@@ -396,15 +396,19 @@ def read_unchanged(
     if descriptor is None:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
+        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
+            facts
+        ):
             return None
         content = file.read(max_bytes + 1)
-        if facts is not None and identity_of(os.fstat(descriptor)) != identity_of(facts):
+        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
+            facts
+        ):
             return None
     return content if len(content) <= max_bytes else None
 
 
-def identity_of(facts: os.stat_result) -> tuple[int, int, int, int]:
+def get_file_identity(facts: os.stat_result) -> tuple[int, int, int, int]:
     """Return those facts of a file that differ after every change of the file."""
     return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
 
@@ -422,7 +426,7 @@ def _selection(folders: RepositoryFolders) -> Selection:
     return replace(plain, ignored=ignored, repositories=False)
 
 
-def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the facts of those paths that are regular files; links are not followed."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
@@ -430,7 +434,7 @@ def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_r
         by_folder.setdefault(folder, []).append(name)
     for folder, names in by_folder.items():
         try:
-            opened = open_below(None, [*root.parts, *filter(None, folder.split("/"))])
+            opened = open_subfolder(None, [*root.parts, *filter(None, folder.split("/"))])
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.administration import is_restricted_to
+from rag_assets.storage.index.elasticsearch.administration import is_tenant_filter
 from rag_assets.storage.index.elasticsearch.mapping import owner_clauses
 from rag_assets.storage.index.model import Owner
 
@@ -26,4 +26,4 @@ OWNER = Owner("acme", 4, 1)
 def test_only_a_filter_that_provably_shows_one_tenant_is_trusted(
     query: dict[str, Any], safe: bool
 ) -> None:
-    assert is_restricted_to("acme", query) is safe
+    assert is_tenant_filter("acme", query) is safe

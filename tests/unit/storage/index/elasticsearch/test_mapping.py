@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rag_assets.common.elasticsearch_settings import IndexLayout
-from rag_assets.ingest.chunking.model import Chunk, chunk_of
-from rag_assets.storage.index.elasticsearch.hits import scanned
+from rag_assets.ingest.chunking.model import Chunk, parse_chunk
+from rag_assets.storage.index.elasticsearch.hits import parse_scanned_hit
 from rag_assets.storage.index.elasticsearch.mapping import (
     IndexNames,
     fits,
@@ -61,7 +61,7 @@ def chunk(**changes: Any) -> Chunk:
         "token_count": 4,
         "text_sha256": "a" * 64,
     }
-    return chunk_of({**values, **changes})
+    return parse_chunk({**values, **changes})
 
 
 def entry(**changes: Any) -> Entry:
@@ -125,7 +125,7 @@ def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> N
     for name, lost in (("terms", None), ("digest", 3), ("digest", None)):
         fields = {k: v for k, v in stored.items() if k != name}
         fields |= {} if lost is None else {name: lost}
-        assert not scanned({"_id": "e", "_source": fields}, key).intact, name
+        assert not parse_scanned_hit({"_id": "e", "_source": fields}, key).intact, name
 
 
 def test_digests_with_different_keys_differ() -> None:

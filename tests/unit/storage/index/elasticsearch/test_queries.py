@@ -21,9 +21,9 @@ from rag_assets.storage.index.query_words import (
     MOST_TITLE_WORDS,
     QueryWords,
     WeighedWord,
+    parse_query_words,
     rarity,
     weighed_words,
-    words_of,
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -101,7 +101,7 @@ def weighed(words: QueryWords, entries: int, marks: dict[str, int]) -> dict[str,
 
 def searched(question: str) -> list[Any]:
     """The clauses that a question is searched by, if each of its words is somewhere."""
-    request, words = RankingRequest(question, 10), words_of(question)
+    request, words = RankingRequest(question, 10), parse_query_words(question)
     weights = weighed(words, 100, dict.fromkeys(ANALYSES, 1))
     return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]
 
@@ -128,7 +128,7 @@ def test_only_the_beginning_of_a_very_long_query_is_searched(question: str) -> N
 
 def test_a_query_of_usual_length_is_searched_whole() -> None:
     question = " ".join(f"valve-{number} opens" for number in range(46))
-    words = words_of(question)
+    words = parse_query_words(question)
     assert [*words.terms][-1] == "45"
     assert words.terms["opens"] == 46
     assert [*words.title_words] == [*dict.fromkeys(question.split())]
@@ -149,11 +149,11 @@ def test_a_query_of_usual_length_is_searched_whole() -> None:
     ],
 )
 def test_words_without_spaces_are_searched_by_pairs(query: str, terms: list[str]) -> None:
-    assert [*words_of(query).terms] == terms
+    assert [*parse_query_words(query).terms] == terms
 
 
 def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
-    words = words_of("valves pump 阀门")
+    words = parse_query_words("valves pump 阀门")
     request = RankingRequest("valves pump 阀门", 10, EntryFilter(scopes=frozenset({"a"})))
     body = word_counts(OWNER, request, words)
     assert {"terms": {"access_scope": ["a"]}} in body["query"]["bool"]["filter"]
@@ -182,7 +182,7 @@ def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
 
 
 def test_entries_of_the_former_version_are_searched_by_their_terms() -> None:
-    words = words_of("größere किताबें")
+    words = parse_query_words("größere किताबें")
     mixed = weighed(words, 3, {"de": 2})
     assert {"größere", "gross"} <= {*mixed["größere"].forms}
     assert mixed["किताबें"].is_written

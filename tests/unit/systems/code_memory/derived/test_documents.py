@@ -14,7 +14,7 @@ from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
     languages_read,
-    signs_of,
+    list_signs,
 )
 from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
 from rag_assets.systems.code_memory.derived.model import (
@@ -26,7 +26,7 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
+from rag_assets.systems.code_memory.relations.relations import Edge, build_relations
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
@@ -97,7 +97,7 @@ def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
 
 
 def edges(document: DerivedDocument) -> Sequence[Edge]:
-    return relations_of(read(render_document(document)).facts, names="none").edges
+    return build_relations(read(render_document(document)).facts, names="none").edges
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
@@ -337,7 +337,7 @@ def test_speaks_of_laravel_in_a_request_of_a_test_is_false() -> None:
 
 
 def test_languages_read_with_laravel_are_all_and_with_django_those_of_tests_too() -> None:
-    laravel, django = (frozenset().union(*map(signs_of, facts_of(o))) for o in (LARAVEL, DJANGO))
+    laravel, django = (frozenset().union(*map(list_signs, facts_of(o))) for o in (LARAVEL, DJANGO))
     assert languages_read(laravel) is None
     found = languages_read(django)
     assert found is not None

@@ -6,8 +6,8 @@ import pytest
 
 from rag_assets.systems.code_memory.derived.documents import (
     READ_KINDS,
+    find_source_types,
     keep_deciding,
-    kinds_of,
     list_deciding_facts,
 )
 from rag_assets.systems.code_memory.reading import read_code
@@ -29,7 +29,7 @@ def file(path: str, text: str) -> FileFacts:
 def test_each_framework_tells_of_its_own_files() -> None:
     job = "<?php class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}"
     files = [file("shop/models.py", MODELS), file("shop/views.py", VIEWS), file("a.php", job)]
-    assert kinds_of(files) == {
+    assert find_source_types(files) == {
         ("shop/models.py", "Invoice"): "model",
         ("shop/views.py", "Show"): "controller",
         ("a.php", "Ship"): "job",
@@ -37,13 +37,16 @@ def test_each_framework_tells_of_its_own_files() -> None:
 
 
 def test_python_without_django_has_no_kinds() -> None:
-    assert kinds_of([file("models.py", "class Model: ...\n\nclass Invoice(Model): ...\n")]) == {}
-    assert kinds_of([]) == {}
+    assert (
+        find_source_types([file("models.py", "class Model: ...\n\nclass Invoice(Model): ...\n")])
+        == {}
+    )
+    assert find_source_types([]) == {}
 
 
 def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
     text = "from rest_framework import serializers\n\nclass Row(serializers.Serializer): ...\n"
-    assert kinds_of([file("api/rows.py", text)]) == {("api/rows.py", "Row"): "resource"}
+    assert find_source_types([file("api/rows.py", text)]) == {("api/rows.py", "Row"): "resource"}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,7 @@ def test_kinds_follow_from_what_decides_them_alone() -> None:
         facts = keep_deciding(one.facts, "php")
         assert {fact.kind for fact in facts} <= READ_KINDS
         read.append(FileFacts(one.path, one.language, facts))
-    found = kinds_of(files)
+    found = find_source_types(files)
     assert len(found) > 100
-    assert kinds_of(read) == found
+    assert find_source_types(read) == found
     assert sum(len(one.facts) for one in read) < 0.5 * sum(len(one.facts) for one in files)

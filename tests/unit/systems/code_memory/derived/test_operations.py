@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.documents import languages_read, signs_of
+from rag_assets.systems.code_memory.derived.documents import languages_read, list_signs
 from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
 from tests.unit.systems.code_memory.frameworks.test_frameworks import derive, facts_of
 
@@ -110,8 +110,8 @@ def test_names_that_many_definitions_have_lead_nowhere() -> None:
 
 def test_a_description_makes_files_of_every_language_count() -> None:
     described, plain = facts_of({"openapi.yml": DESCRIPTION, "settings.yml": "a: 1\n"})
-    assert languages_read(frozenset(signs_of(described))) is None
-    assert languages_read(frozenset(signs_of(plain))) is not None
+    assert languages_read(frozenset(list_signs(described))) is None
+    assert languages_read(frozenset(list_signs(plain))) is not None
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from rag_assets.systems.code_memory.derived.scip import (
 )
 from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
-from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
+from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.scip_file import text_of_index
 from tests.scip_index import Document, index_of
 
@@ -38,7 +38,7 @@ def sources_of(project: str, changes: Mapping[str, str] | None = None) -> dict[s
 def read_sources(texts: Mapping[str, str]) -> dict[str, SourceFile]:
     return {
         path: SourceFile(
-            f"repo/{path}", read_code(text, repository_type_of(path) or "").facts, text
+            f"repo/{path}", read_code(text, find_repository_type(path) or "").facts, text
         )
         for path, text in texts.items()
     }
@@ -193,7 +193,7 @@ def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
     ]
     reading = read(render_document(document))
     assert reading.units == ()
-    edges = relations_of(reading.facts, names="none").edges
+    edges = build_relations(reading.facts, names="none").edges
     assert {(one.kind, one.source, one.target, one.line_start) for one in edges} >= {
         ("calls", "shop.checkout.check_out", "shop.carts.Cart.total", 12),
         ("imports", "file:repo/shop/checkout.py", "shop.carts.Cart", 3),

@@ -1,12 +1,12 @@
 """Kinds by ancestry, by use and by place."""
 
-from rag_assets.systems.code_memory.django.kinds import kinds_of
+from rag_assets.systems.code_memory.django.kinds import find_source_types
 from tests.unit.systems.code_memory.django.project import PROJECT, facts
 from tests.unit.systems.code_memory.django.test_routes import API
 
 
 def test_definitions_have_the_source_types_of_their_counterparts() -> None:
-    assert kinds_of(facts(PROJECT)) == {
+    assert find_source_types(facts(PROJECT)) == {
         ("billing/forms.py", "InvoiceForm"): "request",
         ("billing/migrations/0001_initial.py", "Migration"): "migration",
         ("billing/migrations/0002_more.py", "Migration"): "migration",
@@ -47,7 +47,7 @@ def test_rest_frameworks_classes_are_controllers_resources_and_policies() -> Non
         "api/management/commands/run.py": "from django.core.management.base import BaseCommand\n"
         "class Command(BaseCommand): pass\n",
     }
-    found = {symbol: kind for (_, symbol), kind in kinds_of(facts(more)).items()}
+    found = {symbol: kind for (_, symbol), kind in find_source_types(facts(more)).items()}
     assert found == {
         "Book": "model",
         "BookSerializer": "resource",

@@ -2,7 +2,11 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
+from rag_assets.systems.code_memory.django.urlconf import (
+    build_path_template,
+    list_parameters,
+    read_routes,
+)
 from rag_assets.systems.code_memory.django.views import Route
 from tests.unit.systems.code_memory.django.project import PROJECT, facts
 
@@ -64,7 +68,7 @@ def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
 
 
 def test_routers_make_the_routes_of_their_viewsets() -> None:
-    found = routes_of(facts(API))
+    found = read_routes(facts(API))
     routes = by_name(found.routes)
     lookup = "(?P<slug>[a-z]+)"
     assert {name: one.pattern for name, one in routes.items()} == {
@@ -82,7 +86,7 @@ def test_routers_make_the_routes_of_their_viewsets() -> None:
         "volume-lend": f"^books/{lookup}/lend-out$",
     }
     assert routes["book-lend"].view.actions == (("POST", "lend"), ("DELETE", "take_back"))
-    assert template_of(routes["book-lend"].pattern) == "v1/books/{slug}/lend-out/"
+    assert build_path_template(routes["book-lend"].pattern) == "v1/books/{slug}/lend-out/"
     assert routes["book-list"].view.actions == (("GET", "list"), ("POST", "create"))
     assert routes["shelf-list"].view.methods == ("GET",)
     assert routes["bulk"].view.actions == (("GET", "list"), ("DELETE", "clear"))
@@ -92,18 +96,18 @@ def test_routers_make_the_routes_of_their_viewsets() -> None:
 
 
 def test_methods_parameters_and_evidence_are_told() -> None:
-    routes = by_name(routes_of(facts(PROJECT)).routes)
+    routes = by_name(read_routes(facts(PROJECT)).routes)
     assert routes["home"].view.methods == ("GET", "POST")
     assert routes["closed"].view.methods == ("GET", "POST")
     assert routes["closed"].view.name == "billing.views.invoices.InvoiceList"
     detail = routes["second:detail"]
-    assert template_of(detail.pattern) == "second/{pk}/{part}/"
-    assert parameters_of(detail.pattern) == (("pk", "int"), ("part", "slug"))
+    assert build_path_template(detail.pattern) == "second/{pk}/{part}/"
+    assert list_parameters(detail.pattern) == (("pk", "int"), ("part", "slug"))
     assert detail.view.methods == ("GET",)
     quoted = [PROJECT[one.path][one.start : one.end] for one in detail.evidence]
     assert quoted[0].startswith('path("second/", include(')
     assert quoted[1].startswith('path("<int:pk>/')
-    assert template_of(routes["old"].pattern) == "old/{year}/(?:x/)?"
+    assert build_path_template(routes["old"].pattern) == "old/{year}/(?:x/)?"
 
 
 def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
@@ -114,7 +118,7 @@ def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
         "a/b.py": "from django.urls import path\nurlpatterns = [path('z', z)]\n",
         "a/views.py": "def y(request): ...\n",
     }
-    assert [one.pattern for one in routes_of(facts(files)).routes] == ["x/z", "y"]
+    assert [one.pattern for one in read_routes(facts(files)).routes] == ["x/z", "y"]
 
 
 def test_registrations_that_no_text_tells_are_told() -> None:
@@ -139,7 +143,7 @@ if FLAG:
     extended.register("more", views.Shelves, "more")
 urlpatterns = [*own.urls, *router.urls, *extended.urls]
 """
-    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    found = read_routes(facts({**API, "api/urls.py": text}), "api.urls")
     routes = by_name(found.routes)
     assert {name for name in routes if not name.startswith("own-")} == {
         *("shelf-list", "api-root", "top-list", "more-list"),
@@ -173,7 +177,7 @@ urlpatterns = [
 ]
 """
     constants = "from django.urls import path\nAPI = 'api/v1'\nKEY = '(?P<key>[a-z]+)/'\n"
-    found = routes_of(facts({"u.py": text, "c.py": constants}), "u")
+    found = read_routes(facts({"u.py": text, "c.py": constants}), "u")
     assert [(one.pattern, one.name) for one in found.routes] == [
         ("api/v1/users/", "base-users"),
         (r"^(?P<key>[a-z]+)/\d{4}$", ""),
@@ -193,7 +197,7 @@ inner = routers.NestedSimpleRouter(outer, "books", lookup="book")
 inner.register("shelves", views.Shelves)
 urlpatterns = [*outer.urls, *inner.urls]
 """
-    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    found = read_routes(facts({**API, "api/urls.py": text}), "api.urls")
     assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
     assert not [one for one in found.routes if "shelves" in one.pattern]
     assert [one.reason for one in found.unresolved] == ["routes that an object returns"]
@@ -219,7 +223,7 @@ while more():
     urlpatterns += [path("f", v)]
 """
     inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
-    found = routes_of(facts({"u.py": text, "inner.py": inner}), "u")
+    found = read_routes(facts({"u.py": text, "inner.py": inner}), "u")
     told = [(one.pattern, one.name, one.conditional) for one in found.routes]
     assert told == [
         ("a", "", False),
@@ -262,7 +266,7 @@ urlpatterns = [
     path("d", same.as_view()),
 ]
 """
-    found = routes_of(facts({"u.py": text, "v.py": views}), "u")
+    found = read_routes(facts({"u.py": text, "v.py": views}), "u")
     told = [(one.pattern, one.view.name, one.view.methods) for one in found.routes]
     assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
     assert [one.reason for one in found.unresolved] == [
@@ -285,11 +289,11 @@ router.register("people", People)
 urlpatterns = router.urls
 """
     settings = "INSTALLED_APPS = []\nAUTH_USER_MODEL = 'core.Person'\n"
-    assert set(by_name(routes_of(facts({"u.py": text}), "u").routes)) == {
+    assert set(by_name(read_routes(facts({"u.py": text}), "u").routes)) == {
         "user-list",
         "user-detail",
     }
-    own = routes_of(facts({"u.py": text, "s.py": settings}), "u")
+    own = read_routes(facts({"u.py": text, "s.py": settings}), "u")
     assert set(by_name(own.routes)) == {"person-list", "person-detail"}
 
 
@@ -298,13 +302,13 @@ def test_circles_end() -> None:
         "from django.urls import include, path\n"
         "urlpatterns = [path('a/', include('u')), path('b', v)] + urlpatterns\n"
     )
-    found = routes_of(facts({"u.py": text}), "u")
+    found = read_routes(facts({"u.py": text}), "u")
     assert [one.pattern for one in found.routes] == ["b"]
     bases = (
         "from x import *\nfrom v import A\nclass A(A): pass\nclass B(C): pass\nclass C(B): pass\n"
     )
     view = "from django.urls import path\nfrom v import B\nurlpatterns = [path('b', B.as_view())]\n"
-    found = routes_of(facts({"u.py": view, "v.py": bases}), "u")
+    found = read_routes(facts({"u.py": view, "v.py": bases}), "u")
     assert [one.view.name for one in found.routes] == ["v.B"]
 
 
@@ -321,7 +325,7 @@ urlpatterns = [
     make(),
 ]
 """
-    found = routes_of(facts({"u.py": text}), "u")
+    found = read_routes(facts({"u.py": text}), "u")
     assert [(one.pattern, one.view.name) for one in found.routes] == [("c/", "")]
     assert [one.reason for one in found.unresolved] == [
         "a computed path",
@@ -346,10 +350,10 @@ PATTERNS = {
 def test_patterns_have_templates_and_parameters(
     pattern: str, template: str, found: tuple[tuple[str, str], ...]
 ) -> None:
-    assert template_of(pattern) == template
-    assert parameters_of(pattern) == found
+    assert build_path_template(pattern) == template
+    assert list_parameters(pattern) == found
 
 
 def test_long_patterns_take_linear_time() -> None:
-    assert template_of("<" * 200_000) == "<" * 200_000
-    assert len(parameters_of("(?P<a>[^/]+)/" * 20_000)) == 20_000
+    assert build_path_template("<" * 200_000) == "<" * 200_000
+    assert len(list_parameters("(?P<a>[^/]+)/" * 20_000)) == 20_000

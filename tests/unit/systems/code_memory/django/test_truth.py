@@ -16,7 +16,7 @@ import pytest
 import rdmo
 
 from rag_assets.systems.code_memory.derived.django import derive
-from rag_assets.systems.code_memory.django.urlconf import Routes, routes_of
+from rag_assets.systems.code_memory.django.urlconf import Routes, read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import Table, TableReader
@@ -164,7 +164,7 @@ def tables_of(files: list[FileFacts]) -> dict[str, Table]:
 @pytest.mark.slow
 def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFacts]]) -> None:
     told, files = example
-    routes = routes_of(files)
+    routes = read_routes(files)
     assert [one.pattern for one in routes.routes if one.conditional] == ["debug/"]
     # What a loop adds and what the admin makes is not stated by the text.
     known = [one for one in told["routes"] if one[0] not in {"x", "y"}]
@@ -182,7 +182,7 @@ def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFact
 def test_what_routers_make_is_as_the_resolver_tells(tmp_path: Path) -> None:
     written(tmp_path, API)
     told = truth(tmp_path, "site_api.settings")["routes"]
-    routes = routes_of(facts(API))
+    routes = read_routes(facts(API))
     assert len(told) > 30
     assert not different_routes(told, routes)
     assert not different_answers(told, routes)
@@ -203,7 +203,7 @@ def test_djangos_own_apps_are_as_django_tells(
     django_itself: tuple[Any, list[FileFacts]],
 ) -> None:
     told, files = django_itself
-    routes = routes_of(files, "site_urls")
+    routes = read_routes(files, "site_urls")
     assert len(routes.routes) >= 18
     assert not different_routes(told["routes"], routes)
     assert not different_answers(told["routes"], routes)
@@ -218,7 +218,7 @@ def test_a_real_applications_routes_are_the_resolvers(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
     told, files = application
-    routes = routes_of(files)
+    routes = read_routes(files)
     assert len(routes.routes) > 150
     assert not different_routes(told["routes"], routes, but="admin/")
     assert not different_answers(told["routes"], routes)

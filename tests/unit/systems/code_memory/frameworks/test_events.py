@@ -6,8 +6,12 @@ import pytest
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
-from rag_assets.systems.code_memory.symbols.naming import NameStyle, resolve_spelling, style_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
+from rag_assets.systems.code_memory.symbols.naming import (
+    NameStyle,
+    get_name_style,
+    resolve_spelling,
+)
 
 TYPES = {"php": "text/x-php", "py": "text/x-python", "ts": "text/x-typescript"}
 
@@ -16,8 +20,8 @@ def events(path: str, text: str) -> set[tuple[str, str, str]]:
     """Return kind, source and event of each edge, with the source as the repository names it."""
     suffix = path.rpartition(".")[2]
     facts = locate_facts(read_code(text, TYPES[suffix]).facts, text)
-    style: NameStyle = "qualified" if suffix == "php" else style_of(path)
-    edges = relations_of(facts, names=style).edges
+    style: NameStyle = "qualified" if suffix == "php" else get_name_style(path)
+    edges = build_relations(facts, names=style).edges
     return {
         (one.kind, resolve_spelling(one.source, path) if one.source else "", one.target)
         for one in edges

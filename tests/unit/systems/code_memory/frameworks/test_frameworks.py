@@ -15,10 +15,10 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
     languages_read,
-    signs_of,
+    list_signs,
 )
 from rag_assets.systems.code_memory.derived.model import Derivation
-from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.frameworks.definitions import load_built_in_frameworks
 from rag_assets.systems.code_memory.frameworks.facts import framework_facts
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
@@ -90,20 +90,22 @@ def shown(derivation: Derivation) -> Iterator[str]:
         yield f"unresolved {why.path}:{why.line} {why.reason}"
 
 
-@pytest.mark.parametrize("framework", [one.name for one in built_in()])
+@pytest.mark.parametrize("framework", [one.name for one in load_built_in_frameworks()])
 def test_sample_of_framework_gives_exact_routes_and_tables(framework: str) -> None:
     expected = (SAMPLES / framework / "expected.txt").read_text("utf-8").splitlines()
     assert sorted(shown(derive(sample_of(framework)))) == expected
 
 
-@pytest.mark.parametrize(("one", "other"), [*pairwise([*(o.name for o in built_in()), "actix"])])
+@pytest.mark.parametrize(
+    ("one", "other"), [*pairwise([*(o.name for o in load_built_in_frameworks()), "actix"])]
+)
 def test_files_in_languages_that_are_not_read_change_no_document(one: str, other: str) -> None:
     samples = {
         f"{name}/{path}": text for name in (one, other) for path, text in sample_of(name).items()
     }
     files = facts_of({**samples, **{f"plain/file{suffix}": "" for suffix in LANGUAGES}})
     files.append(FileFacts("plain/file.lua", "lua", ()))
-    languages = languages_read(frozenset().union(*map(signs_of, files)))
+    languages = languages_read(frozenset().union(*map(list_signs, files)))
     assert (languages is None) is ("phpunit" in {one, other}), "its sample is one of Laravel"
     read = [file for file in files if languages is None or file.language in languages]
     assert (len(read) < len(files)) is (languages is not None)

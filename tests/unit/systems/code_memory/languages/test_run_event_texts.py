@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 
 
 def test_a_change_states_that_a_run_changed_a_file() -> None:
@@ -18,7 +18,7 @@ def test_a_change_states_that_a_run_changed_a_file() -> None:
     [unit] = read.units
     assert (unit.start, unit.end, unit.symbol) == (0, len(text.rstrip()), "run:run-7")
     assert read.notes == ()
-    found = relations_of(read.facts, names="none")
+    found = build_relations(read.facts, names="none")
     [edge] = found.edges
     assert (edge.kind, edge.source, edge.target) == ("changed_by", f"file:{path}", "run:run-7")
     assert edge.how == "stated"
@@ -30,7 +30,7 @@ def test_a_summary_defines_its_run_and_states_no_change() -> None:
     text = render_run_event("final_summary", "r", None, "", "\nAdded invoices.\nAnd tests.\n")
     assert text == "final_summary\nrun: r\n\nAdded invoices.\nAnd tests.\n"
     read = read_code(text, RUN_EVENT)
-    found = relations_of(read.facts, names="none")
+    found = build_relations(read.facts, names="none")
     assert [symbol.name for symbol in found.symbols] == ["run:r"]
     assert found.edges == ()
     [unit] = read.units
@@ -40,7 +40,7 @@ def test_a_summary_defines_its_run_and_states_no_change() -> None:
 def test_what_a_summary_says_is_no_statement() -> None:
     words = "run: other\nfile_deleted app/Secret.php"
     text = render_run_event("file_created", "r", "a.php", "", words)
-    found = relations_of(read_code(text, RUN_EVENT).facts, names="none")
+    found = build_relations(read_code(text, RUN_EVENT).facts, names="none")
     assert [(edge.source, edge.target) for edge in found.edges] == [("file:a.php", "run:r")]
     assert [symbol.name for symbol in found.symbols] == ["run:r"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from rag_assets.systems.code_memory.languages.sql import with_queries
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 from tests.cost import assert_linear
 
 TYPESCRIPT = """
@@ -74,7 +74,7 @@ def test_queries_name_their_tables(
     text: str, language: str, names: str, expected: set[tuple[str, str]]
 ) -> None:
     facts = read_code(text, f"text/x-{language}").facts
-    found = relations_of(facts, names=names).edges  # type: ignore[arg-type]
+    found = build_relations(facts, names=names).edges  # type: ignore[arg-type]
     asked = {(one.source, one.target) for one in found if one.kind == "queries_table"}
     assert {(source, target.removeprefix("table:")) for source, target in asked} == expected
 

@@ -9,19 +9,19 @@ from time import process_time
 
 import pytest
 
-from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE, find_media_type
 from rag_assets.systems.code_memory.languages.name_index import index_names
 from rag_assets.systems.code_memory.languages.tags import (
     TagGrammar,
     TagLanguage,
     Tags,
-    query_of,
+    load_query,
     read_tags,
     tag_languages,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.symbols.model import USES, NameUse, names_of, uses_of
+from rag_assets.systems.code_memory.symbols.model import USES, NameUse, list_names, parse_uses
 from tests.cost import assert_linear
 
 SAMPLES = Path(__file__).parent / "tag_samples"
@@ -39,7 +39,7 @@ def samples() -> list[Path]:
 
 def language_of(path: Path) -> TagLanguage:
     """Return the language of a file."""
-    media_type = media_type_of(path.name)
+    media_type = find_media_type(path.name)
     assert media_type is not None
     return tag_languages()[media_type.removeprefix("text/x-")]
 
@@ -63,7 +63,7 @@ def test_every_language_is_listed_and_has_a_media_type_and_a_sample() -> None:
 
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda one: one.query)
 def test_a_query_compiles_against_the_locked_grammar(grammar: TagGrammar) -> None:
-    assert query_of(grammar).pattern_count > 0
+    assert load_query(grammar).pattern_count > 0
 
 
 @pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])
@@ -79,7 +79,7 @@ def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
     covered = "".join(text[unit.start : unit.end] for unit in reading.units)
     assert "".join(covered.split()) == "".join(text.split())
     [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
-    names = set(names_of(index))
+    names = set(list_names(index))
     tags = read_tags(text, language)
     assert {one.name for one in tags.references} <= names
     assert {one.name.rpartition("::")[2] for one in tags.definitions} <= names
@@ -122,11 +122,11 @@ def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> No
     packed = dict(line.split("|", 1) for line in index.split("\n"))
     assert "the" not in packed
     assert packed["KrateOwner"] == "n1"
-    owners = uses_of(packed["owners"])
+    owners = parse_uses(packed["owners"])
     assert owners.uses[0] == NameUse("definition", 2)
     assert NameUse("call", 34) in owners.uses
-    mentions = [one for one in uses_of(packed["other_name0"]).uses if one.kind == "mention"]
-    assert len(mentions) + uses_of(packed["other_name0"]).omitted == 15
+    mentions = [one for one in parse_uses(packed["other_name0"]).uses if one.kind == "mention"]
+    assert len(mentions) + parse_uses(packed["other_name0"]).omitted == 15
 
 
 def test_an_index_of_commented_lines_takes_linear_time() -> None:
@@ -147,7 +147,7 @@ def test_an_index_of_too_many_names_keeps_definitions_and_uses_before_mentions()
     index = index_names(text, read_tags(text, language), language)
     packed = dict(line.split("|", 1) for line in index.split("\n"))
     assert len(packed) == 20_000
-    assert [use.kind for use in uses_of(packed["zebra"]).uses] == ["definition", "call"]
+    assert [use.kind for use in parse_uses(packed["zebra"]).uses] == ["definition", "call"]
 
 
 def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
@@ -155,8 +155,8 @@ def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
         "# Reading\n\nThe store calls `find_order` and OrderRepo.\n", "text/markdown"
     )
     [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
-    assert {"find_order", "OrderRepo"} <= set(names_of(index))
-    assert "calls" not in names_of(index)
+    assert {"find_order", "OrderRepo"} <= set(list_names(index))
+    assert "calls" not in list_names(index)
 
 
 def test_a_long_text_has_what_its_parts_have() -> None:
@@ -191,7 +191,7 @@ def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None
         for fact in reading.facts:
             if fact.kind == USES:
                 for line in filter(None, str(fact.values["names"]).split("\n")):
-                    assert uses_of(line.partition("|")[2]).uses
+                    assert parse_uses(line.partition("|")[2]).uses
 
 
 def test_damaged_text_leaves_little_memory() -> None:

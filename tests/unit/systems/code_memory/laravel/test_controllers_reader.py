@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 
 OLD = """<?php
 namespace App\\Http\\Controllers;
@@ -37,7 +37,7 @@ NAME = "App\\Http\\Controllers\\BillController"
 
 def guards(text: str) -> set[tuple[str, str]]:
     """The method, or "" for the whole controller, and what guards it."""
-    edges = relations_of(read(text).facts).edges
+    edges = build_relations(read(text).facts).edges
     found = {(one.source, one.target) for one in edges if one.kind == "guarded_by"}
     return {(source.removeprefix(NAME).lstrip(":"), target) for source, target in found}
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.documents import kinds_of
+from rag_assets.systems.code_memory.derived.documents import find_source_types
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.source_types import source_type_of
+from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 
 MODEL = "Illuminate\\Database\\Eloquent\\Model"
 
@@ -18,7 +18,7 @@ def repository(**texts: str) -> list[FileFacts]:
 
 
 def kinds(**texts: str) -> dict[str, str]:
-    return {name: kind for (_, name), kind in kinds_of(repository(**texts)).items()}
+    return {name: kind for (_, name), kind in find_source_types(repository(**texts)).items()}
 
 
 def facts(text: str, kind: str) -> list[dict[str, str]]:
@@ -106,7 +106,7 @@ def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
 
 def test_anonymous_migrations_of_many_files_are_all_migrations() -> None:
     text = "return new class extends \\Illuminate\\Database\\Migrations\\Migration {};"
-    found = kinds_of(repository(a=text, b=text))
+    found = find_source_types(repository(a=text, b=text))
     assert {path: kind for (path, _), kind in found.items()} == {
         "a.php": "migration",
         "b.php": "migration",
@@ -250,4 +250,4 @@ def test_a_chunk_has_the_type_of_what_it_defines(
     case: tuple[str, str, dict[str, str], str, str],
 ) -> None:
     role, symbol, known, place, expected = case
-    assert source_type_of(role, symbol, known, place) == expected
+    assert get_source_type(role, symbol, known, place) == expected

@@ -6,11 +6,11 @@ import pytest
 
 from rag_assets.systems.code_memory.derived.laravel import derive
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, relations_of
+from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import ASKS
 from rag_assets.systems.code_memory.symbols.policy_names import tried_policies, usual_policies
-from rag_assets.systems.code_memory.symbols.source_types import source_type_of
+from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 
 BOOKING = "App\\Models\\Travel\\Booking"
 CONTROLLER = """<?php
@@ -29,7 +29,7 @@ class BookingController {
 
 def asks(text: str) -> set[tuple[str, str]]:
     """Who asks which method: both without namespaces."""
-    edges = relations_of(read(text).facts).edges
+    edges = build_relations(read(text).facts).edges
     short = [(one.source, one.target) for one in edges if one.kind == ASKS]
     assert all(one.how == "convention" for one in edges if one.kind == ASKS)
     return {(source.rpartition("\\")[2], target) for source, target in short}
@@ -205,7 +205,7 @@ class AuthServiceProvider {
 
 
 def gate_edges(text: str) -> set[tuple[str, str]]:
-    edges = relations_of(read(text).facts).edges
+    edges = build_relations(read(text).facts).edges
     return {(one.source, one.target) for one in edges if one.kind == "authorizes"}
 
 
@@ -220,10 +220,10 @@ def test_a_gate_tells_who_answers_for_an_ability() -> None:
         ("ability:files.read", f"{policy}::view"),
         ("ability:old", f"{policy}::old"),
     }
-    defined = {one.name: one.short for one in relations_of(read(GATES).facts).symbols}
+    defined = {one.name: one.short for one in build_relations(read(GATES).facts).symbols}
     assert defined["ability:close"] == "close"
     assert defined["ability:notes.view"] == "notes.view"
-    assert source_type_of("ability", "ability:close", {}, "code") == "policy"
+    assert get_source_type("ability", "ability:close", {}, "code") == "policy"
 
 
 ASKING = """<?php
@@ -238,7 +238,7 @@ class NoteController {
 
 
 def test_who_asks_for_an_ability_leads_to_it() -> None:
-    edges = relations_of(read(ASKING).facts).edges
+    edges = build_relations(read(ASKING).facts).edges
     kinds = {"authorizes", "touches", ASKS}
     found = {
         (one.source.rpartition("::")[2], one.kind, one.target) for one in edges if one.kind in kinds

@@ -5,7 +5,7 @@ import pytest
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
+from rag_assets.systems.code_memory.relations.relations import Edge, build_relations
 from rag_assets.systems.code_memory.symbols.names import short_name
 
 CONTROLLER = """<?php
@@ -25,7 +25,7 @@ STORE = f"{NAMESPACE}InvoiceController::store"
 
 
 def edges(text: str = CONTROLLER) -> set[tuple[str, str, str]]:
-    return {(e.kind, e.source, e.target) for e in relations_of(read(text).facts).edges}
+    return {(e.kind, e.source, e.target) for e in build_relations(read(text).facts).edges}
 
 
 def test_edges_say_what_a_file_states_and_of_what() -> None:
@@ -53,7 +53,7 @@ def test_each_edge_is_told_once_with_its_first_evidence() -> None:
         Fact("calls", 5, 9, "A::b", {"name": "C::d"}, 2, 2, "C::d()"),
         Fact("calls", 1, 4, "A::b", {"name": "C::d"}, 7, 8, "C::d(1)"),
     ]
-    assert relations_of(facts).edges == (
+    assert build_relations(facts).edges == (
         Edge("calls", "A::b", "C::d", "stated", 1.0, 2, 2, "C::d()"),
         Edge("touches", "A::b", "C", "stated", 1.0, 2, 2, "C::d()"),
     )
@@ -61,7 +61,7 @@ def test_each_edge_is_told_once_with_its_first_evidence() -> None:
 
 def test_symbols_have_their_lines_and_what_people_call_them() -> None:
     facts = [Fact("declares", 0, 9, STORE, {"role": "method", "public": True}, 5, 10)]
-    [symbol] = relations_of(facts).symbols
+    [symbol] = build_relations(facts).symbols
     assert (symbol.name, symbol.role, symbol.public) == (STORE, "method", True)
     assert (symbol.line_start, symbol.line_end) == (5, 10)
     assert symbol.short == "invoicecontroller.store"
@@ -88,7 +88,7 @@ def test_names_of_other_languages_have_no_edges_yet() -> None:
         Fact("declares", 0, 9, "f", {"role": "function"}),
         Fact("calls", 2, 4, "f", {"name": "g"}),
     ]
-    found = relations_of(facts, names="none")
+    found = build_relations(facts, names="none")
     assert [one.name for one in found.symbols] == ["f"]
     assert found.edges == ()
 
@@ -122,7 +122,7 @@ class Invoice extends Model {
 
 def test_packages_that_a_manifest_names_are_told_of_its_file() -> None:
     text = '{"name": "shop", "require": {"laravel/framework": "^8.0"}}'
-    found = relations_of(read_code(text, "text/x-json").facts, names="none").edges
+    found = build_relations(read_code(text, "text/x-json").facts, names="none").edges
     assert [(e.kind, e.source, e.target) for e in found] == [
         ("depends_on", "", "package:laravel/framework")
     ]

@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.ingest.sources.model import build_uri
 from rag_assets.systems.code_memory.catalog.found_relations import (
     Direction,
     FoundEdge,
     NamesCalled,
-    defined,
-    own_spellings_of,
-    qualified,
-    spellings_of,
+    list_name_spellings,
+    list_own_spellings,
+    qualify_definition,
+    qualify_name,
 )
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.retrieval.view import Reexports, Sought
 from rag_assets.systems.code_memory.symbols.names import FILE, short_name
 
@@ -51,21 +51,21 @@ class Files:
     def _read(self, path: str, text: str) -> None:
         style, media_type = STYLES[Path(path).suffix]
         facts = locate_facts(read_code(text, media_type).facts, text)
-        relations = relations_of(facts, names=style)  # type: ignore[arg-type]
-        uri = uri_of(REPOSITORY, path)
+        relations = build_relations(facts, names=style)  # type: ignore[arg-type]
+        uri = build_uri(REPOSITORY, path)
         for one in relations.symbols:
-            self.names.setdefault(one.short, set()).add(defined(one.name, uri))
+            self.names.setdefault(one.short, set()).add(qualify_definition(one.name, uri))
         for edge in relations.edges:
             found = FoundEdge(
                 edge.kind,
-                qualified(edge.source, uri),
-                qualified(edge.target, uri),
+                qualify_name(edge.source, uri),
+                qualify_name(edge.target, uri),
                 *("stated", 1.0, 1, 1, "", None, "id", uri, REPOSITORY, "public", 0),
             )
             self.rows.append((edge.source, edge.target, found))
 
     def edges(self, names: Sequence[str], way: Direction) -> list[FoundEdge]:
-        spelled = own_spellings_of if way == "out" else spellings_of
+        spelled = list_own_spellings if way == "out" else list_name_spellings
         wanted = {one for name in names for one in spelled(name)}
         at = 0 if way == "out" else 1
         return [row[2] for row in self.rows if row[at] in wanted]

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     FoundSymbol,
     NamesCalled,
 )
-from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -53,7 +53,7 @@ def symbol(name: str) -> FoundSymbol:
 def brought(told: Told, **found: float) -> Flow:
     view = View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
-    nodes = {key: node_of(symbol(key[1])) for key in seeds}
+    nodes = {key: build_node(symbol(key[1])) for key in seeds}
     return flow_from_results(view, Surroundings(), seeds, nodes)
 
 

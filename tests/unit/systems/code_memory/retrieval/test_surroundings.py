@@ -10,7 +10,7 @@ import pytest
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
-from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import flow_from_results
 from rag_assets.systems.code_memory.retrieval.surroundings import (
     Around,
@@ -40,7 +40,7 @@ def view_of(told: Told) -> View:
 
 
 def nodes_of(*names: str) -> dict[NodeKey, Node]:
-    return {("r", name): node_of(symbol(name)) for name in names}
+    return {("r", name): build_node(symbol(name)) for name in names}
 
 
 def around(told: Told, kept: Surroundings, *names: str) -> dict[str, Around]:
@@ -141,7 +141,7 @@ def test_the_only_method_of_a_class_has_more_than_one_of_several() -> None:
 
 def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
     told = Counted((f"{FILE}r/A.php", "changed_by", "R"), ("A", "calls", "B"))
-    nodes = nodes_of("A") | {("r", "A::a"): node_of(symbol("A"))}
+    nodes = nodes_of("A") | {("r", "A::a"): build_node(symbol("A"))}
     for order in ([("r", "A"), ("r", "A::a")], [("r", "A::a"), ("r", "A")]):
         kept = Surroundings()
         found, _ = kept.of(view_of(told), order, nodes)

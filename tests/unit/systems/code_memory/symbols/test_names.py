@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.symbols.names import (
-    keys_of,
+    list_keys,
     path_template,
     route_keys,
     table_keys,
@@ -34,7 +34,7 @@ KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
     ],
 )
 def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
-    assert set(keys_of(said)) & set(KEYS)
+    assert set(list_keys(said)) & set(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
     ],
 )
 def test_nothing_else_finds_it(said: str) -> None:
-    assert not set(keys_of(said)) & set(KEYS)
+    assert not set(list_keys(said)) & set(KEYS)
 
 
 @pytest.mark.parametrize("said", ["invoices", "table:invoices", "Invoices"])
 def test_a_table_is_found_by_its_name(said: str) -> None:
-    assert set(keys_of(said)) & set(table_keys("invoices"))
+    assert set(list_keys(said)) & set(table_keys("invoices"))
 
 
 def test_parameters_are_anonymous_however_they_are_written() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
@@ -150,7 +150,7 @@ def test_imports_of_a_real_package_mean_what_its_files_say() -> None:
     for file in files:
         text = file.read_text()
         path = f"django/{file.relative_to(root).as_posix()}"
-        edges = relations_of(read_code(text, "text/x-python").facts, names="python").edges
+        edges = build_relations(read_code(text, "text/x-python").facts, names="python").edges
         found = {resolve_spelling(e.target, path) for e in edges if e.kind == "imports"}
         package = path.removesuffix(".py").removesuffix("/__init__").split("/")
         inner = package if file.name == "__init__.py" else package[:-1]
@@ -177,7 +177,7 @@ public class Bill extends Paper implements Priced {
 
 
 def test_types_of_java_that_no_import_names_are_of_the_package() -> None:
-    found = relations_of(read_code(JAVA, "text/x-java").facts, names="java").edges
+    found = build_relations(read_code(JAVA, "text/x-java").facts, names="java").edges
     bill = "org.shop.bill.Bill"
     assert {(one.kind, one.source, one.target) for one in found} == {
         ("imports", "", "io.money.Money"),
@@ -202,7 +202,7 @@ def test_a_package_of_java_may_be_called_like_a_module_of_python() -> None:
 def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
     text = 'package main\nimport "fmt"\nfunc main() { fmt.Println() }\n'
     facts = FileFacts("main.go", "go", read_code(text, "text/x-go").facts).facts
-    assert relations_of(facts, names="none").edges == ()
+    assert build_relations(facts, names="none").edges == ()
 
 
 @pytest.mark.parametrize(

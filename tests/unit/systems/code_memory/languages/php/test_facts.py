@@ -5,7 +5,7 @@ import pytest
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.relations.relations import build_relations
 
 TEXT = """<?php
 namespace App\\Jobs;
@@ -123,7 +123,7 @@ def test_what_a_type_may_be_is_taken_and_called_each() -> None:
     text = "use App\\{Bill, Row}; class A { function f(Bill|Row|null $x): Row|int { $x->a(); } }"
     facts = read(f"<?php {text}").facts
     assert [f.values["name"] for f in facts if f.kind == "calls"] == ["App\\Bill::a", "App\\Row::a"]
-    stated = {(e.kind, e.target) for e in relations_of(facts).edges if e.source == "A::f"}
+    stated = {(e.kind, e.target) for e in build_relations(facts).edges if e.source == "A::f"}
     assert {("takes", "App\\Bill"), ("takes", "App\\Row"), ("returns", "App\\Row")} <= stated
 
 

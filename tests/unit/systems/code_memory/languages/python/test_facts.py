@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assets.systems.code_memory.languages.python.facts import read
-from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
+from rag_assets.systems.code_memory.languages.python.source import absolute, get_module_name
 
 TEXT = """
 import os.path
@@ -123,7 +123,7 @@ PLACES = {
 
 @pytest.mark.parametrize(("path", "packages", "roots", "name"), PLACES.values(), ids=list(PLACES))
 def test_paths_are_modules(path: str, packages: set[str], roots: set[str], name: str) -> None:
-    assert module_of(path, packages, roots) == name
+    assert get_module_name(path, packages, roots) == name
 
 
 REFERENCES = {
