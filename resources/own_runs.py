@@ -82,7 +82,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tag of every run of this installation."""
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
-    def installations_of(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
+    def find_installations(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
         """Return the installations for which a repository has launched runs.
 
         Args:
@@ -201,7 +201,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         origin = run.remote_job_origin
         if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
             return False
-        users = self.installations_of(instance, origin.repository_origin.get_label())
+        users = self.find_installations(instance, origin.repository_origin.get_label())
         return self.installation_tags[INSTALLATION_TAG] not in users
 
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:

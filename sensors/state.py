@@ -170,7 +170,7 @@ class _Facts:
         expiries = [
             since + timedelta(days=days)
             for (source, source_type), since in self.left(tenant.id).oldest.items()
-            if source not in held and (days := tenant.retention_of(source_type)) is not None
+            if source not in held and (days := tenant.get_retention_days(source_type)) is not None
         ]
         return min(expiries, default=None)
 

@@ -118,18 +118,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def feed(self) -> None:
         """Parse the bytes that were read, as far as they may be parsed now."""
         data, at = self.unfed, 0
-        while at < len(data) and self._may_go_on():
+        while at < len(data) and self._should_continue():
             part = data[at : at + SLICE]
             at += len(part)
             super().data_received(part)
             self._around += len(part)
-            if self._around > self.head_bytes and self._may_go_on():
+            if self._around > self.head_bytes and self._should_continue():
                 self._refuse(_HEAD_TOO_LARGE)
         self.unfed = b"" if self._deaf else data[at:]
         if self.unfed:
             self.flow.pause_reading()
         elif at:
-            self._read_on()
+            self._resume_reading()
 
     def on_message_begin(self) -> None:  # noqa: D102
         self._in_head = True
@@ -233,7 +233,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
             raise _Refused
 
-    def _may_go_on(self) -> bool:
+    def _should_continue(self) -> bool:
         if self._deaf or self.transport.is_closing():
             return False
         cycle = self.cycle
@@ -241,7 +241,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return True
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         """Resume reading, unless a received body still waits to be consumed."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:

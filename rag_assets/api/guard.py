@@ -193,11 +193,11 @@ class Guarded(APIRoute):
             backend.rates.take(identity.name)
             if self.endpoint not in WRITERS_ENDPOINTS:
                 identity.require_no_writer()
-            return await handler(await self.admitted(request))
+            return await handler(await self.admit_request(request))
 
         return guarded
 
-    async def admitted(self, request: Request) -> Request:
+    async def admit_request(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body within the limits."""
         body = await whole_body(request, most=self.most_bytes)
         require_few_values(body, most=self.most_values)
@@ -207,7 +207,7 @@ class Guarded(APIRoute):
 class Streamed(Guarded):
     """A guarded route with a handler that reads the body in pieces, or refuses it unread."""
 
-    async def admitted(self, request: Request) -> Request:
+    async def admit_request(self, request: Request) -> Request:
         """Return the request without reading its body."""
         require_plain(request)
         # Waiting for a disconnect would consume the messages that contain the body.

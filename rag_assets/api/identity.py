@@ -89,7 +89,7 @@ class Identity:
             )
         return wanted
 
-    def administered(self, wanted: str | None) -> str:
+    def require_admin_tenant(self, wanted: str | None) -> str:
         """Return the tenant of a request that only an admin may make.
 
         Raises:

@@ -110,7 +110,7 @@ async def query(
     passage is near enough, the response has no hits, and `needs_clarification` is true.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)
-    return await backend.retriever.search(tenant, body.search_for(identity))
+    return await backend.retriever.search(tenant, body.build_search_request(identity))
 
 
 @knowledge.get("/documents")
@@ -179,9 +179,9 @@ class AnswerQuestion(QueryRequest):
     token_budget: ContextBudget | None = None
     max_tokens: AnswerLength | None = None
 
-    def answer_for(self, identity: Identity) -> AnswerRequest:
+    def build_answer_request(self, identity: Identity) -> AnswerRequest:
         """Return the internal request, with the principals of the token."""
-        search = self.search_for(identity)
+        search = self.build_search_request(identity)
         given = {name: getattr(search, name) for name in type(search).model_fields}
         return AnswerRequest(**given, max_tokens=self.max_tokens)
 
@@ -196,7 +196,7 @@ async def answer(
     answer is empty, with `needs_clarification` and the `reason`.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)
-    return await backend.answerer.answer(tenant, body.answer_for(identity))
+    return await backend.answerer.answer(tenant, body.build_answer_request(identity))
 
 
 journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)

@@ -151,12 +151,12 @@ class BackgroundLogHandler(logging.Handler):
     def _put(self, lines: list[str]) -> None:
         rest = "".join(f"{line}\n" for line in lines).encode()
         # The reader may have closed the pipe.
-        with suppress(OSError), self._alone():
+        with suppress(OSError), self._lock_writes():
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock_writes(self) -> Iterator[None]:
         """Keep other processes from writing between or within the lines."""
         if self._lock_file is None:
             yield

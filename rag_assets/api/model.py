@@ -30,7 +30,7 @@ class QueryRequest(Question):
 
     tenant: TenantName | None = None
 
-    def search_for(self, identity: Identity) -> SearchRequest:
+    def build_search_request(self, identity: Identity) -> SearchRequest:
         """Return the search with the token's principals; a request cannot name principals."""
         given = {name: getattr(self, name) for name in Question.model_fields}
         return SearchRequest(**given, caller=identity.caller)

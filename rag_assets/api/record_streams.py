@@ -181,7 +181,7 @@ class Bulk(Guarded):
 
     most_bytes: ClassVar[int] = MOST_BYTES
 
-    async def admitted(self, request: Request) -> Request:
+    async def admit_request(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body."""
         body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
         return Request(request.scope, replay_body(body, request.receive))

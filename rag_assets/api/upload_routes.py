@@ -237,7 +237,7 @@ async def upload(
     `duplicate`, and a failed file is tried again. The type of the file is detected from its
     content. A caller without permission is refused before the file is read.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
     ref, source = await backend.run(
         tenant_id, identity.name, partial(_target, backend, tenant_id, parameters.source)
     )
@@ -272,7 +272,7 @@ async def uploads(
     backend: BackendDependency,
 ) -> Uploads:
     """List the uploaded files by name, with their status. For admins."""
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 
     def read() -> Uploads:
         backend.catalog.tenants.get(tenant_id)
@@ -294,7 +294,7 @@ async def delete_upload(
 
     Searches omit it at once, and its bytes are deleted. Deleting a missing file is allowed.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 
     def delete() -> Written:
         known = backend.catalog.tenants.get(tenant_id)

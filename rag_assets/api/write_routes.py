@@ -111,7 +111,7 @@ async def delete_document(
     verifies this, and ends with the receipt that the response names. Documents on hold are not
     purged.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 
     def delete() -> Written:
         known = backend.catalog.tenants.get(tenant_id)
@@ -137,7 +137,7 @@ async def reindex(
     The present versions of the documents stay searchable until then. Texts that already have a
     vector keep it.
     """
-    tenant_id = request.state.tenant = identity.administered(body.tenant_id)
+    tenant_id = request.state.tenant = identity.require_admin_tenant(body.tenant_id)
     return await backend.write(
         tenant_id, partial(request_reindex, backend.catalog, tenant_id, body, identity.name)
     )

@@ -84,7 +84,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     )
     for origin in stopped:
         label = origin.get_label()
-        users = own_runs.installations_of(instance, label)
+        users = own_runs.find_installations(instance, label)
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
         # A code location that loads our definitions but has no run yet is recognized by our other

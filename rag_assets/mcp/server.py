@@ -81,7 +81,7 @@ class _Server(MCPServer[None]):
 
     def _is_for_caller(self, name: str) -> bool:
         tool = self.tools_by_name.get(name)
-        return tool is not None and tool.is_for(current_message().caller.role)
+        return tool is not None and tool.allows_role(current_message().caller.role)
 
     def _is_choosy(self, name: str) -> bool:
         return bool(self.tools_by_name[name].profiles)

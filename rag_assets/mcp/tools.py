@@ -234,7 +234,7 @@ class Tool:
     profiles: frozenset[str] = frozenset()
     read_only: bool = False
 
-    def is_for(self, role: Role | None) -> bool:
+    def allows_role(self, role: Role | None) -> bool:
         """Return whether callers of a role may use the tool."""
         return not self.roles or role in self.roles
 

@@ -202,7 +202,9 @@ class EmbedderConfig(_ProviderModelConfig):
         if not get_provider(self.provider).own_server and not (self.base_url and self.model):
             raise ValueError(f"the provider {self.provider!r} needs a base_url and a model")
         model = offer.known(self.model_name, self.dimensions)
-        if self.dimensions is not None and (problem := model.problem_with(self.dimensions)):
+        if self.dimensions is not None and (
+            problem := model.find_dimensions_problem(self.dimensions)
+        ):
             raise ValueError(f"dimensions does not fit {self.model_name}: {problem}")
 
 

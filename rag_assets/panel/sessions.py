@@ -109,7 +109,7 @@ def panel_tenant(
         InvalidRequest: the token covers several projects with this id.
     """
     if project is None:
-        tenant_id = identity.administered(None)
+        tenant_id = identity.require_admin_tenant(None)
         try:
             found = [catalog.tenants.get(tenant_id)]
         except UnknownTenant:

@@ -240,7 +240,7 @@ class TenantContext:
             self.log(f"generation {generation.number}: its separate vector store missed a write")
             retry_at = self.clock.now() + VECTORS_PAUSE
             table = self.catalog.generations
-            table.set_vectors_beside(self.ref, generation, "filling", retry_at=retry_at)
+            table.set_vectors_state(self.ref, generation, "filling", retry_at=retry_at)
 
         return MirroredEntries(self.store.entries, self.store.vectors, missed)
 

@@ -106,7 +106,7 @@ class FactStore(Protocol):
         """Return why a tenant needs a run although no document is pending, or None."""
         ...
 
-    def derives_from(self, tenant: Tenant, source: str) -> bool:
+    def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether documents are derived from a source of a tenant."""
         ...
 

@@ -146,7 +146,7 @@ def _record(
     moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
-    stores = [one for one in all_stores() if one.derives_from(ctx.tenant, config.name)]
+    stores = [one for one in all_stores() if one.uses_source(ctx.tenant, config.name)]
     if stores and changes_scope(listing, known, scope):
         # Derived documents would show a file to its former readers until they are derived again.
         for store in stores:

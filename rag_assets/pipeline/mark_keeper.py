@@ -240,7 +240,7 @@ class MarkKeeper:
         stores = [self._notes(place) for place in ("lake", "blobs", "index")]
         kept = [KeptMark.parse(notes.read(name)) for notes in stores]
         highest = max((k.mark.number for k in kept if k), default=0)
-        self._catalog.marks.raise_above(ref, highest)
+        self._catalog.marks.advance_mark(ref, highest)
         own = self._catalog.marks.read(ref)
         if own is not None:
             for notes in stores:

@@ -80,7 +80,7 @@ class Recipe:
         """Return the recipe as JSON."""
         return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
 
-    def applied_to(self, tenant: Tenant) -> Tenant:
+    def configure_tenant(self, tenant: Tenant) -> Tenant:
         """Return the tenant, configured so that its runs make builds of this recipe.
 
         Raises:
@@ -122,7 +122,7 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
             tenant, generation, "was made by an earlier version, which did not record its chunker"
         )
     try:
-        configured = recipe.applied_to(tenant)
+        configured = recipe.configure_tenant(tenant)
     except (ValueError, RagAssetsError):
         configured = None
     if configured is None or generation.key not in _keys(configured, generation.embedder_id):

@@ -81,11 +81,11 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     if generation.vectors_beside is None:
         # Write the row first: tables that no row records are deleted as unreferenced.
         ctx.guard()
-        generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+        generation = table.set_vectors_state(ctx.ref, generation, "filling")
     differing = _differing(ctx, vectors, generation)
     if differing and generation.vectors_beside == "answering":
         ctx.guard()
-        generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+        generation = table.set_vectors_state(ctx.ref, generation, "filling")
     vectors.create(owner, generation.dimensions)
     if differing:
         _make_equal(ctx, vectors, generation, differing)
@@ -93,7 +93,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
         differing = _differing(ctx, vectors, generation)
     ctx.guard()
     state: VectorsBeside = "filling" if differing else "answering"
-    return table.set_vectors_beside(ctx.ref, generation, state)
+    return table.set_vectors_state(ctx.ref, generation, state)
 
 
 def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
@@ -105,12 +105,12 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     ctx.guard()
     table = ctx.catalog.generations
     was_answering = generation.vectors_beside == "answering"
-    generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+    generation = table.set_vectors_state(ctx.ref, generation, "filling")
     if was_answering:
         sleep(_READING_SECONDS)
     ctx.guard()
     vectors.drop(ctx.owner(generation))
-    return table.set_vectors_beside(ctx.ref, generation, None)
+    return table.set_vectors_state(ctx.ref, generation, None)
 
 
 def repair_vectors(ctx: TenantContext) -> int:

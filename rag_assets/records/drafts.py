@@ -207,7 +207,7 @@ class Drafting:
                 metadata=self._properties(body) if isinstance(body, DbRowBody) else {},
                 modified_at=body.updated_at,
             ),
-            page_uuid=body.page_of(source_id),
+            page_uuid=body.find_page_uuid(source_id),
             resolved_at=body.resolved_at if isinstance(body, CommentBody) else None,
         )
         require_size(record)

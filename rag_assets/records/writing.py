@@ -84,7 +84,7 @@ class _ChangedPage:
         if draft.body is None:
             self._blocks.remove(draft.block_id)
             return
-        require_bytes(self._blocks.size_with(draft.body), self._page.source_type)
+        require_bytes(self._blocks.compute_changed_size(draft.body), self._page.source_type)
         self._blocks.put(draft.body)
         if draft.body.block.is_secret:
             self._secret.add(draft.block_id)

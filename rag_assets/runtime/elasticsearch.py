@@ -93,7 +93,7 @@ class EmbeddedElasticsearch:
         access = self._access()
         return access is not None and self.running() and _recovery(access) != "under way"
 
-    def unguarded(self) -> bool:
+    def is_unguarded(self) -> bool:
         """Return whether the running server has no password: an earlier version started it."""
         record = self.process.find()
         if record is None:
@@ -141,8 +141,8 @@ class EmbeddedElasticsearch:
         """Return whether a running server can be reused; stop a server without a password."""
         access = self._access()
         is_ready = self.answers if access is None else _readiness(access)
-        runs = self.unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
-        if runs and self.unguarded():
+        runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
+        if runs and self.is_unguarded():
             progress("Elasticsearch: stopping a server without a password")
             self.process.end(timeout=_STOP_SECONDS)
             return False

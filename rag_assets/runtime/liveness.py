@@ -78,9 +78,9 @@ class ProcessIdentity:
         """
         if self.is_in_sight():
             return read_birth(self.pid) != self.birth
-        return _is_free(self.mark_in(marks))
+        return _is_free(self.get_mark_path(marks))
 
-    def mark_in(self, marks: Path) -> Path:
+    def get_mark_path(self, marks: Path) -> Path:
         """Return the path of the file that the process holds locked."""
         return marks / str(self).translate(str.maketrans(" /", "__"))
 
@@ -95,7 +95,7 @@ def mark_process(marks: Path) -> None:
     The file stays even after an orderly end, because the process may have been unable to report the
     end of its run to the database.
     """
-    path = ProcessIdentity.of(os.getpid()).mark_in(marks)
+    path = ProcessIdentity.of(os.getpid()).get_mark_path(marks)
     with suppress(OSError):
         marks.mkdir(mode=0o700, parents=True, exist_ok=True)
         _sweep(marks)

@@ -196,10 +196,10 @@ class DagsterProcesses:
                 return
             progress("Dagster webserver: starting")
             with listening_socket(self._settings.dagster_port) as listener:
-                port = self._serve_on(listener, environment)
+                port = self._serve_listener(listener, environment)
             progress(f"Dagster webserver: running on port {port}")
 
-    def _serve_on(self, listener: socket.socket, environment: dict[str, str]) -> int:
+    def _serve_listener(self, listener: socket.socket, environment: dict[str, str]) -> int:
         descriptor, port = listener.fileno(), int(listener.getsockname()[1])
         self.webserver.start(
             self._command("rag_assets.web", "--host", LOOPBACK, "--descriptor", str(descriptor)),

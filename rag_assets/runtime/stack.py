@@ -155,7 +155,7 @@ class LocalStack:
         if has_processes:
             keep_private(self._settings.local)
         stopped = self._stop_outdated(progress, of_dagster=for_dagster)
-        if self._settings.has_own_elasticsearch and self.elasticsearch.unguarded():
+        if self._settings.has_own_elasticsearch and self.elasticsearch.is_unguarded():
             # Dagster processes of an earlier version would also go on connecting without a
             # password.
             progress("Dagster: stopping processes of an earlier version")
@@ -396,7 +396,7 @@ class LocalStack:
             return self._external_elasticsearch_status()
         server = self.elasticsearch
         record = server.process.find()
-        if record is not None and server.unguarded():
+        if record is not None and server.is_unguarded():
             name, log = server.process.name, server.process.log_file
             return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
         return _get_own_status(server.process, lambda: server.url, server.answers)

@@ -382,7 +382,7 @@ class SourceFolders:
         self.watched: frozenset[str] = frozenset()
         """Tenants for which the kernel or the catalog reports every change."""
 
-    def read_by(self, sources: Mapping[str, TenantSources]) -> None:
+    def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
         """Watch the folders of these tenants from now on."""
         if sources != self._sources:
             self._sources = dict(sources)

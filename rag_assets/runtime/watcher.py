@@ -134,7 +134,7 @@ class Watcher:
         for record in self._catalog.tenants.find_many(changed):
             sources[record.id] = find_sources(record, self._base)
         self._versions, self._sources = versions, sources
-        self._folders.read_by(sources)
+        self._folders.watch_sources(sources)
         if not first:
             self._marks.changed(changed)
         self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left to do

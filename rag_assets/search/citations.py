@@ -253,12 +253,12 @@ class _Evidence:
             NamedWords.merged([part.named for part in parts]),
         )
 
-    def words_of(self, claim: str) -> frozenset[str]:
+    def list_claim_words(self, claim: str) -> frozenset[str]:
         """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
         forms = [_compute_stems(claim, analysis) for analysis in sorted(self.analyses)]
-        return max(forms, key=self.share_of, default=frozenset())
+        return max(forms, key=self.compute_covered_share, default=frozenset())
 
-    def share_of(self, words: frozenset[str]) -> float:
+    def compute_covered_share(self, words: frozenset[str]) -> float:
         """Return the share of the given words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
@@ -268,7 +268,7 @@ class _Evidence:
         It must share words with the passages and add no address. A text without words passes unless
         it opens a link. The head of a table may have other words.
         """
-        words = self.words_of(text)
+        words = self.list_claim_words(text)
         if not words:
             # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
@@ -332,8 +332,8 @@ def _judge_sentence(
     named = Addresses.of(text)
     claim = blank_markers(text)
     found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
-    claimed = found.words_of(claim)
-    shared = found.share_of(claimed)
+    claimed = found.list_claim_words(claim)
+    shared = found.compute_covered_share(claimed)
     verdict: Verdict
     missing: tuple[str, ...] = ()
     if not cites:

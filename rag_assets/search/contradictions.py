@@ -149,8 +149,8 @@ def _list_comparable(said: Statement, passage: ParsedPassage) -> list[Statement]
 
 def _is_denied_elsewhere(said: Statement, passage: ParsedPassage) -> bool:
     """Return whether both a claim and a comparable segment of its passage contain a negation."""
-    return bool(said.denied) and any(
-        part.denied for part, _ in passage.parts.like(said, _COMPARABLE)
+    return bool(said.negated_clauses) and any(
+        part.negated_clauses for part, _ in passage.parts.like(said, _COMPARABLE)
     )
 
 
@@ -168,14 +168,18 @@ def _list_focused(
 
 def _find_denial(said: Statement, statement: Statement) -> str | None:
     """Return the negation if one of two statements denies what the other states; otherwise None."""
-    if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
+    if (
+        not (said.negated_clauses or statement.negated_clauses)
+        or said.is_unclear
+        or statement.is_unclear
+    ):
         return None
     if pairs_of_opposites(said, statement) or _find_prefixed(said, statement):
         return None
     common = said.content & statement.content
     focus = said.focus | statement.focus
     about = common if said.language in UNSPACED else focus & common
-    is_turned = said.turning_beside(common) ^ statement.turning_beside(common)
+    is_turned = said.find_inverting_words(common) ^ statement.find_inverting_words(common)
     if not about or is_turned or _are_apart(said, statement, focus):
         return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
@@ -185,7 +189,7 @@ def _find_denial(said: Statement, statement: Statement) -> str | None:
     stated = {
         word.stem
         for word in said.words
-        if word.has_meaning and word.clause in said.clauses_with(contrary)
+        if word.has_meaning and word.clause in said.find_clauses(contrary)
     }
     if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
         return None
@@ -193,14 +197,14 @@ def _find_denial(said: Statement, statement: Statement) -> str | None:
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
     negators = get_word_list("negators", said.language)
-    denying = said if said.denied else statement
+    denying = said if said.negated_clauses else statement
     return next((word.written for word in denying.words if word.written in negators), None)
 
 
 def _find_lack(said: Statement, statement: Statement) -> str | None:
     """Return a word of a claim for something that its passage says is lacking."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
-    denies = said.denied or statement.denied or said.restrictors
+    denies = said.negated_clauses or statement.negated_clauses or said.restrictors
     if not lacking or denies or stems_that_deny(said.language) & statement.stems:
         return None
     behind = [word for at in lacking for word in statement.words[at + 1 :][:_LACKED_WORDS]]
@@ -210,7 +214,7 @@ def _find_lack(said: Statement, statement: Statement) -> str | None:
 
 def _find_opposite(said: Statement, statement: Statement) -> str | None:
     """Return a word of a claim whose opposite stands in the passage instead."""
-    if bool(said.denied) != bool(statement.denied):
+    if bool(said.negated_clauses) != bool(statement.negated_clauses):
         return None
     pairs = frozenset(pairs_of_opposites(said, statement))
     if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
@@ -236,7 +240,7 @@ def _are_apart(said: Statement, statement: Statement, stems: Container[str]) -> 
         stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
-        {word.written for part in one.parts for word in part.words_beside(stems)}
+        {word.written for part in one.parts for word in part.list_other_words(stems)}
         for one in (said, statement)
     )
     return any(
@@ -365,8 +369,8 @@ def _find_crossed_word(said: Statement, statement: Statement) -> str | None:
         for _, side, others in listed[stem]:
             if not (statement.stems & side and statement.stems & others) or said.stems & others:
                 continue
-            with_it, with_opposite = (statement.clauses_with(one) for one in (side, others))
-            if with_it & with_opposite or statement.denied or said.denied:
+            with_it, with_opposite = (statement.find_clauses(one) for one in (side, others))
+            if with_it & with_opposite or statement.negated_clauses or said.negated_clauses:
                 continue
             of_it, of_opposite = (
                 {w.stem for w in statement.words if w.has_meaning and w.clause in clauses}

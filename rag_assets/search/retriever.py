@@ -159,7 +159,7 @@ class AsyncRetriever:
         if answer.hits and opening is not None:
             with timings.part("origin"):
                 origins = await opening
-                hits = await run_sync(origins.add_to, answer.hits)
+                hits = await run_sync(origins.add_origins, answer.hits)
                 answer = replace(answer, hits=hits)
         if any(hit.page_uuid is not None for hit in answer.hits):
             with timings.part("catalog"):
@@ -229,7 +229,7 @@ class AsyncRetriever:
         A comment has no title, so it gets the title of its page.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
-        paths = self._services.catalog.pages.find_titles_above(tenant_id, uuids, principals)
+        paths = self._services.catalog.pages.find_title_paths(tenant_id, uuids, principals)
         return tuple(
             hit if hit.page_uuid is None else _with_breadcrumb(hit, paths.get(hit.page_uuid, ()))
             for hit in hits

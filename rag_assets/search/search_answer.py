@@ -137,7 +137,7 @@ class Origins:
         found = {one.name: _open_source(one, tenant, context) for one in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
-    def add_to(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    def add_origins(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return the hits, with an origin added to those whose source can be read locally."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():

@@ -130,7 +130,7 @@ class Statement:
         return {}
 
     @cached_property
-    def denied(self) -> frozenset[int]:
+    def negated_clauses(self) -> frozenset[int]:
         """Return the indexes of the negated clauses."""
         negators = get_word_list("negators", self.language)
         counts = Counter(word.clause for word in self.words if word.written in negators)
@@ -145,7 +145,7 @@ class Statement:
     @cached_property
     def denied_content(self) -> frozenset[str]:
         """Return the stems of the content words in negated clauses."""
-        words = (word for word in self.words if word.clause in self.denied)
+        words = (word for word in self.words if word.clause in self.negated_clauses)
         return frozenset(word.stem for word in words if word.has_meaning)
 
     @cached_property
@@ -161,18 +161,18 @@ class Statement:
         within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
         return any(word.written in negators and word.clause in within for word in self.words)
 
-    def clauses_with(self, stems: Container[str]) -> frozenset[int]:
+    def find_clauses(self, stems: Container[str]) -> frozenset[int]:
         """Return the indexes of the clauses that contain at least one of the stems."""
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
-    def words_beside(self, stems: Container[str]) -> Sequence[Word]:
+    def list_other_words(self, stems: Container[str]) -> Sequence[Word]:
         """Return the words whose stems are not given; empty if no word has a given stem."""
         others = [word for word in self.words if word.stem not in stems]
         return others if len(others) < len(self.words) else ()
 
-    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
+    def find_inverting_words(self, stems: frozenset[str]) -> frozenset[str]:
         """Return the words that may invert a negation, from clauses with one of the stems."""
-        clauses = self.clauses_with(stems)
+        clauses = self.find_clauses(stems)
         words = [word for word in self.words if word.clause in clauses]
         restrictors = get_word_list("restrictors", self.language) & {word.written for word in words}
         return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
@@ -202,7 +202,9 @@ class Statement:
 
     def polarity(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses that contain a word are negated: True, False, or both."""
-        return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
+        return frozenset(
+            word.clause in self.negated_clauses for word in self.words if word.stem == stem
+        )
 
 
 @dataclass(frozen=True, eq=False)

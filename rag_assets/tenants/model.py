@@ -435,7 +435,7 @@ class Tenant(_Model):
         kinds = (one.parameters.kind for one in (self.chunker, *self.chunkers))
         return frozenset(type_ for kind in kinds for type_ in kind.chunk_types)
 
-    def retention_of(self, source_type: str) -> int | None:
+    def get_retention_days(self, source_type: str) -> int | None:
         """Return the days that documents of a source type are kept; None for no limit."""
         days = self.retention_days
         return days.get(source_type) if isinstance(days, dict) else days

@@ -417,7 +417,7 @@ def test_a_token_of_an_organization_covers_its_projects(made: Installation) -> N
     admin = identity(catalog, org="covered", role="admin")
     assert admin.tenants == {one.id, two.id}
     assert admin.administered_organization() == "covered"
-    assert admin.administered(two.id) == two.id
+    assert admin.require_admin_tenant(two.id) == two.id
     for refused in (foreign.id, "plain", "nobody"):
         with pytest.raises(Forbidden):
             admin.tenant(refused)

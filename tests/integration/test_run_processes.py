@@ -50,7 +50,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         run_id = next(line for line in lines if line.startswith("run ")).split()[1]
         run = instance.get_run_by_id(run_id)
         assert run is not None
-        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).mark_in(marks(session.settings))
+        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).get_mark_path(marks(session.settings))
         assert mark.exists()
         launcher = instance.run_launcher
         assert fail_abandoned_runs(instance, catalog, session.settings) == []
@@ -80,7 +80,7 @@ def test_a_process_elsewhere_without_a_mark_may_live(tmp_path: Path) -> None:
         ProcessIdentity(own.host, own.pid, "another-boot/7", own.namespace),
     ):
         assert (elsewhere.is_alive(), elsewhere.has_ended(tmp_path)) == (False, False)
-        elsewhere.mark_in(tmp_path).touch()
+        elsewhere.get_mark_path(tmp_path).touch()
         assert elsewhere.has_ended(tmp_path), "its mark is there, and nothing holds it"
 
 
@@ -113,9 +113,9 @@ def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(
     assert marked.stdout.readline() == b"marked\n"
     assert [path.exists() for path in (recent, old, dated)] == [True, True, False]
     assert old.stat().st_mtime > 0, "it is kept as long as any from the day that it is seen free"
-    mark = ProcessIdentity.of(marked.pid).mark_in(tmp_path)
+    mark = ProcessIdentity.of(marked.pid).get_mark_path(tmp_path)
     elsewhere = ProcessIdentity.parse(str(ProcessIdentity.of(marked.pid)).replace(":[", ":[9"))
-    mark.rename(elsewhere.mark_in(tmp_path))
+    mark.rename(elsewhere.get_mark_path(tmp_path))
     assert not elsewhere.has_ended(tmp_path)
     end(marked)
     marked.communicate()

@@ -50,7 +50,7 @@ class Contexts:
         self._nesting = _Nesting(text)
         self._of_region: dict[int, tuple[list[str], list[str]]] = {}
 
-    def context_at(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
+    def build_context(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
         """Return the context of a passage, and the size of the context including a line end.
 
         Args:
@@ -74,11 +74,11 @@ class Contexts:
     def _fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
         """Return a region's introductory sentence and its header; either list may be empty."""
         if region not in self._of_region:
-            lead, header = self._lead_of(region), self._header_of(self._regions[region])
+            lead, header = self._find_lead(region), self._find_header(self._regions[region])
             self._of_region[region] = ([lead] if lead else [], [header] if header else [])
         return self._of_region[region]
 
-    def _lead_of(self, region: int) -> str:
+    def _find_lead(self, region: int) -> str:
         """Return the sentence above a block if it ends with a colon, or the caption of a table."""
         block, above = self._regions[region], self._regions[region - 1] if region else None
         if above is None or above.kind != "paragraph" or above.heading_path != block.heading_path:
@@ -95,7 +95,7 @@ class Contexts:
         start = above.start if is_caption or not starts else starts[-1]
         return self._format_on_one_line(start, end, _LONGEST_LEAD)
 
-    def _header_of(self, region: Region) -> str:
+    def _find_header(self, region: Region) -> str:
         """Return the row of column names of a table, or the line that opens a code block."""
         first = next(split_rows(self._text, region.start, region.end), None)
         if first is None:

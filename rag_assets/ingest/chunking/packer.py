@@ -354,7 +354,7 @@ class _Packer:
             room -= self._measure.of(self._text[start:new_start])
         unit = max(0, bisect_right(self._units.starts, start) - 1)
         region = self._units.region[unit]
-        return self._contexts.context_at(region, start, self._limits.size, room)
+        return self._contexts.build_context(region, start, self._limits.size, room)
 
     def _fill(
         self, low: int, high: int, start: int, new_start: int, taken: int

@@ -112,7 +112,7 @@ class Grammar:
     prose: Cuts
     code: Cuts = code_cuts
 
-    def cuts_of(self, kind: BlockKind) -> Cuts:
+    def get_cuts(self, kind: BlockKind) -> Cuts:
         """Return the cuts to try first in a region of this kind."""
         if kind == "paragraph":
             return self.prose
@@ -214,7 +214,7 @@ def _cut_region(
     whole = _Piece(region.start, region.end, rank, index)
     if region.kind == "heading":
         return iter((whole,))
-    return _cut(text, whole, grammar.cuts_of(region.kind))
+    return _cut(text, whole, grammar.get_cuts(region.kind))
 
 
 def _cut(text: str, piece: _Piece, cuts: Cuts) -> Iterator[_Piece]:

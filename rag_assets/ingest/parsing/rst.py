@@ -133,17 +133,19 @@ class _Parser:
     def _title(self) -> Block | None:
         """Return the title with its adornments, if a title starts here."""
         first = self._at
-        over = is_adornment(self._text_at(first)) and self._is_underlined(first + 1)
+        over = is_adornment(self._get_line_text(first)) and self._is_underlined(first + 1)
         title = first + 1 if over else first
-        under = self._text_at(title + 1).rstrip()
-        if over and under != self._text_at(first).rstrip():
+        under = self._get_line_text(title + 1).rstrip()
+        if over and under != self._get_line_text(first).rstrip():
             return None
-        if not over and (not self._is_underlined(first) or self._text_at(first)[:1].isspace()):
+        if not over and (
+            not self._is_underlined(first) or self._get_line_text(first)[:1].isspace()
+        ):
             return None
         self._at = title + 2
         self._literal_follows = False
         level = self._level(under[0], over=over)
-        path = self._outline.enter(level, heading_name(self._text_at(title)))
+        path = self._outline.enter(level, heading_name(self._get_line_text(title)))
         return self._block("heading", first, path, level)
 
     def _is_underlined(self, at: int) -> bool:
@@ -152,7 +154,7 @@ class _Parser:
         As in docutils, a line of only a few punctuation characters is text, unless the title is
         just as short.
         """
-        title, under = self._text_at(at).strip(), self._text_at(at + 1)
+        title, under = self._get_line_text(at).strip(), self._get_line_text(at + 1)
         least = min(len(title), _LEAST_UNDERLINE)
         return (
             bool(title)
@@ -217,14 +219,14 @@ class _Parser:
     def _skip_simple_table(self) -> None:
         """Skip to the border before a blank line, since another border stands below the head."""
         while self._at < len(self._lines):
-            border = is_simple_border(self._text_at(self._at))
+            border = is_simple_border(self._get_line_text(self._at))
             self._at += 1
             if self._at == len(self._lines) or (border and self._lines[self._at].blank):
                 return
 
     def _skip_list(self) -> None:
         """Skip all items with the indented lines below them."""
-        while self._at < len(self._lines) and is_list_item(self._text_at(self._at)):
+        while self._at < len(self._lines) and is_list_item(self._get_line_text(self._at)):
             if self._is_underlined(self._at):
                 return
             self._skip_with_body()
@@ -233,7 +235,7 @@ class _Parser:
         """Skip to the next blank line, or to a directive that directly follows the paragraph."""
         self._at += 1
         while self._at < len(self._lines) and not self._lines[self._at].blank:
-            if is_explicit(self._text_at(self._at)):
+            if is_explicit(self._get_line_text(self._at)):
                 return
             self._at += 1
 
@@ -243,7 +245,7 @@ class _Parser:
             last -= 1
         return self._lines[last].text.rstrip().endswith(_LITERAL)
 
-    def _text_at(self, at: int) -> str:
+    def _get_line_text(self, at: int) -> str:
         return self._lines[at].text if at < len(self._lines) else ""
 
     def _block(self, kind: BlockKind, first: int, path: tuple[str, ...], level: int = 0) -> Block:

@@ -167,7 +167,7 @@ class Body(_Model):
         """Return whether its application marks it as secret; it is then not stored."""
         return False
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return the page or database that decides who reads it; None for all members."""
         return source_id
 
@@ -219,7 +219,7 @@ class BlockBody(Body):
     block: Annotated[PageBlock, AfterValidator(_require_no_children)]
     after: Id | None = None
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return its page."""
         return self.page_uuid
 
@@ -241,7 +241,7 @@ class CommentBody(Body):
     text: _Text
     resolved_at: _Time | None = None
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return its page."""
         return self.page_uuid
 
@@ -266,7 +266,7 @@ class FileBody(Body):
         """Return whether its application marks it as secret; it is then not stored."""
         return _is_true(self.metadata.get("is_secret"))
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return its page."""
         return self.page_uuid
 
@@ -285,7 +285,7 @@ class TemplateBody(Body):
     description: _Text = ""
     payload: _Json = None
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return None: a template belongs to no page."""
         return None
 
@@ -315,7 +315,7 @@ class DbRowBody(Body):
     database_uuid: PageId
     values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
 
-    def page_of(self, source_id: str) -> str | None:
+    def find_page_uuid(self, source_id: str) -> str | None:
         """Return its database."""
         return self.database_uuid
 
@@ -398,7 +398,7 @@ class PageBlocks:
         """Return the stored form of the page with the changes so far."""
         return canonical_text({**self._page, "blocks": [*self._ordered_blocks()]})
 
-    def size_with(self, change: BlockBody) -> int:
+    def compute_changed_size(self, change: BlockBody) -> int:
         """Return the size of the page after a change, in bytes."""
         block = change.block
         old = self._blocks.get(block.block_id)
@@ -409,7 +409,7 @@ class PageBlocks:
 
     def put(self, change: BlockBody) -> None:
         """Change or add a block; a secret block is removed from the page."""
-        size, block = self.size_with(change), change.block
+        size, block = self.compute_changed_size(change), change.block
         own = block.block_id
         former = self._former[own] if own in self._blocks else self._former[None]
         self._unlink(own)

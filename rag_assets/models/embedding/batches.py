@@ -47,7 +47,7 @@ class Batch:
         """Return the number of tokens of all texts together."""
         return sum(self.counts)
 
-    def divided(self, texts: int) -> tuple[Batch, Batch | None]:
+    def split_batch(self, texts: int) -> tuple[Batch, Batch | None]:
         """Split off the first texts; return them and the rest, if any, as batches."""
         if len(self.items) <= texts:
             return self, None

@@ -278,7 +278,7 @@ class _BulkRun:
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.behind:
                 return
-            batch, rest = self._queue.popleft().divided(self._pace.texts)
+            batch, rest = self._queue.popleft().split_batch(self._pace.texts)
             if rest is not None:
                 self._queue.appendleft(rest)
             spooled = self._reserve(batch)
@@ -324,7 +324,7 @@ class _BulkRun:
         started = time.monotonic()
         try:
             is_bulk = self.is_bulk(batch.items[0].key)
-            answer = await self._pay_for(texts, batch.tokens, deadline, is_bulk=is_bulk)
+            answer = await self._make_paid_call(texts, batch.tokens, deadline, is_bulk=is_bulk)
             vectors = validate_answer(answer.vectors, len(texts), self._embedder)
         except ProviderError as error:
             paid = (answer.tokens, answer.requests) if answer.requests else None
@@ -358,7 +358,7 @@ class _BulkRun:
         refused = {position: reasons[position] for position in reasons if position not in usable}
         return vectors, refused
 
-    async def _pay_for(
+    async def _make_paid_call(
         self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
     ) -> Answer:
         """Make a call: reserve its price before the call, and record its charge after the call."""

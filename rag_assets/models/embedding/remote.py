@@ -198,16 +198,16 @@ class RemoteEmbedder(Embedder):
             charged = reply.tokens
             vectors = validate_answer(reply.vectors, len(texts), self)
         except MalformedResponse as error:
-            error.tokens = error.tokens or charged or self._tokens_of(texts)
+            error.tokens = error.tokens or charged or self._count_tokens(texts)
             raise
-        tokens = self._tokens_of(texts) if charged is None else charged
+        tokens = self._count_tokens(texts) if charged is None else charged
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
         """Return a call's number of tokens for the traffic; counted only if they are limited."""
-        return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
+        return 0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts)
 
-    def _tokens_of(self, texts: Sequence[str]) -> int:
+    def _count_tokens(self, texts: Sequence[str]) -> int:
         return sum(self._count(texts))
 
 
@@ -303,7 +303,7 @@ class KnownModel:
     query_prefix: str = ""
     price: Price | None = None
 
-    def problem_with(self, dimensions: int) -> str | None:
+    def find_dimensions_problem(self, dimensions: int) -> str | None:
         """Return why the model cannot return vectors with these dimensions; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
@@ -413,7 +413,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
         try:
             return Reply(vectors(), tokens)
         except Exception as error:
-            failure = self._classified(error)
+            failure = self._classify_error(error)
         failure.tokens = tokens or 0
         # Raise it outside the except block, so that it has no context, as in exchange.
         raise failure

@@ -299,7 +299,7 @@ class OpenAIBatches(OpenAIEndpoint):
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """Upload texts and create their batch; see BatchApi.submit."""
-        content = b"".join(self._lines_of(items))
+        content = b"".join(self._render_request_lines(items))
 
         async def create(sdk: AsyncOpenAI) -> str:
             file = await sdk.files.create(file=("texts.jsonl", content), purpose="batch")
@@ -369,7 +369,7 @@ class OpenAIBatches(OpenAIEndpoint):
             failure = ProviderUnavailable(f"{error.message} to a request about a batch")
         raise failure
 
-    def _lines_of(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
+    def _render_request_lines(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
         options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
         if self.model.requested_dimensions is not None:
             options["dimensions"] = self.model.requested_dimensions
@@ -451,7 +451,7 @@ class ResultFiles(OpenAIEndpoint):
 
         if isinstance(error, NotFoundError):
             return BatchLost("the results of the batch were deleted")
-        return self._classified(error)
+        return self._classify_error(error)
 
 
 async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -122,7 +122,7 @@ class SdkConnection(ABC, Generic[Sdk]):
                 async with asyncio.timeout(seconds or REQUEST_SECONDS):
                     return await send(client.sdk)
             except Exception as error:  # an error of the SDK, its HTTP client or its parsers
-                failure = self._classified(error)
+                failure = self._classify_error(error)
             client.retired |= isinstance(failure, ProviderRefused)
         # Raise it outside the except block, since the context would quote the provider's response.
         raise failure
@@ -176,7 +176,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         except ImportError:
             raise
         except Exception as error:  # an error of the SDK may quote a malformed key
-            failure = self._classified(error)
+            failure = self._classify_error(error)
         await http.aclose()
         raise failure
 
@@ -230,7 +230,7 @@ class SdkConnection(ABC, Generic[Sdk]):
             key_headers=self.key_headers,
         )
 
-    def _classified(self, error: Exception) -> ProviderError:
+    def _classify_error(self, error: Exception) -> ProviderError:
         if isinstance(error, ProviderError):
             return error.with_traceback(None)
         refusal = self._refusal(error)

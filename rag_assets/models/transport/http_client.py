@@ -227,7 +227,9 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
             )
         for address in await self._resolve_permitted():
             try:
-                return await self._inner.handle_async_request(self._to(address, request))
+                return await self._inner.handle_async_request(
+                    self._build_pinned_request(address, request)
+                )
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         # The server may have moved, so the next request resolves and validates the addresses again.
@@ -255,7 +257,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                 )
         return self._addresses
 
-    def _to(self, address: str, request: httpx2.Request) -> httpx2.Request:
+    def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
         """Return the request for an address; the Host header and TLS keep the name."""
         return httpx2.Request(
             request.method,

@@ -44,7 +44,7 @@ class StoredFile:
 class Place(Protocol):
     """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
-    def received_in(self, folder: str) -> Path:
+    def create_receive_folder(self, folder: str) -> Path:
         """Return the local folder for receiving files for a folder of the place; it exists."""
         ...
 
@@ -95,7 +95,7 @@ class FolderPlace:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def received_in(self, folder: str) -> Path:  # noqa: D102
+    def create_receive_folder(self, folder: str) -> Path:  # noqa: D102
         path = self._path(folder)
         _make_private(path)
         return path
@@ -196,7 +196,7 @@ class ObjectPlace:
             self._opened = from_url(self._url)
         return self._opened
 
-    def received_in(self, folder: str) -> Path:  # noqa: D102
+    def create_receive_folder(self, folder: str) -> Path:  # noqa: D102
         _make_private(self._spool)
         return self._spool
 

@@ -119,7 +119,7 @@ class TenantBlobs:
             ServiceUnavailable: the place cannot be written to.
         """
         with _available():
-            folder = self._place.received_in(f"{self._folder}/staged")
+            folder = self._place.create_receive_folder(f"{self._folder}/staged")
             return ReceivedFile(self._place, self._folder, folder / uuid4().hex)
 
     def stream(self, sha256: str) -> Iterator[bytes]:

@@ -221,13 +221,13 @@ class Database:
             connection.execute(text(f"ANALYZE (SKIP_LOCKED) {names}"))
 
     @contextmanager
-    def begin_for(self, ref: TenantRef) -> Iterator[Connection]:
+    def begin_tenant(self, ref: TenantRef) -> Iterator[Connection]:
         """Open a transaction that commits only while this incarnation of the tenant exists.
 
         Raises:
             TenantGone: the tenant was removed, or removed and created again.
         """
-        with self._begin_for(ref, exclusive=False) as connection:
+        with self._begin_transaction(ref, exclusive=False) as connection:
             yield connection
 
     @contextmanager
@@ -240,11 +240,11 @@ class Database:
             TenantGone: see begin_for.
             TenantBusy: other transactions did not end within five seconds.
         """
-        with self._begin_for(ref, exclusive=True) as connection:
+        with self._begin_transaction(ref, exclusive=True) as connection:
             yield connection
 
     @contextmanager
-    def _begin_for(self, ref: TenantRef, *, exclusive: bool) -> Iterator[Connection]:
+    def _begin_transaction(self, ref: TenantRef, *, exclusive: bool) -> Iterator[Connection]:
         alive = select(tables.tenants.c.id).where(
             tables.tenants.c.id == ref.id,
             tables.tenants.c.incarnation == ref.incarnation,

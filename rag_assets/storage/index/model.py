@@ -44,7 +44,7 @@ class IndexRef:
     name: str
     identity: str
 
-    def presence_of(self, identity: str | None) -> Presence:
+    def compute_presence(self, identity: str | None) -> Presence:
         """Return whether the index exists, given the store's present identity for its name."""
         if identity is None:
             return "missing"

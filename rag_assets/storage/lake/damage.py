@@ -144,7 +144,7 @@ def _parquet_files(table: KeyedTable) -> Iterator[str]:
 
 def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
     url = f"{table.location.url}/{file.path}"
-    size = table.location.size_of(url)
+    size = table.location.read_file_size(url)
     if size is None:
         return "missing"
     if size != file.bytes:

@@ -89,7 +89,7 @@ class Location:
         """Return a subfolder with a name that the lake does not use itself."""
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
-    def size_of(self, url: str) -> int | None:
+    def read_file_size(self, url: str) -> int | None:
         """Return the size of one of its files in bytes; None if it does not exist."""
         try:
             if self.is_local:

@@ -48,12 +48,12 @@ class TenantTables:
 
     def vectors(self, embedder_id: str) -> KeyedTable:
         """Return the table of an embedder's vectors."""
-        return self._vectors_at(embedder_slug(embedder_id))
+        return self._get_vectors_table(embedder_slug(embedder_id))
 
     def of_embedders(self) -> dict[str, KeyedTable]:
         """Return the tables of all embedders' vectors, by name."""
         slugs = (self._location / _EMBEDDINGS).folders()
-        return {f"{_EMBEDDINGS}/{slug}": self._vectors_at(slug) for slug in slugs}
+        return {f"{_EMBEDDINGS}/{slug}": self._get_vectors_table(slug) for slug in slugs}
 
     def all(self) -> dict[str, KeyedTable]:
         """Return all tables, by name."""
@@ -83,7 +83,7 @@ class TenantTables:
     def _open_versioned(self, name: str, kind: TableKind) -> KeyedTable:
         return self._table(name, kind, self._location / name / kind.version)
 
-    def _vectors_at(self, slug: str) -> KeyedTable:
+    def _get_vectors_table(self, slug: str) -> KeyedTable:
         from rag_assets.storage.lake import schemas
 
         location = self._location / _EMBEDDINGS / slug

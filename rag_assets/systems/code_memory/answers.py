@@ -128,21 +128,25 @@ class CodeAnswers:
     def who_serves(self, route: str) -> str:
         """Return a route's controller, with its validation, guards, models, events and tables."""
         resolver = self._resolver
-        found = [] if resolver is None else resolver.routes(route) or resolver.routes_to(route)
+        found = (
+            []
+            if resolver is None
+            else resolver.routes(route) or resolver.find_controller_routes(route)
+        )
         if not found:
-            walks = self._walk_from([route], direction="out", depth=1)
+            walks = self._compute_walks([route], direction="out", depth=1)
             return self._explain_unknown(route, *walks, first=ROUTE)
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
         lines += _explain_prefix(route, names)
-        walks = self._walk_from(names, direction="out", depth=_CHAIN)
+        walks = self._compute_walks(names, direction="out", depth=_CHAIN)
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
             lines += [*Tree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            changes = self._walk_from(tables, kinds=_MIGRATIONS, direction="in", depth=1)
+            changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
             notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
@@ -173,7 +177,7 @@ class CodeAnswers:
             return within_limit(
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
-        walks = self._walk_from(names, direction="in", depth=1)
+        walks = self._compute_walks(names, direction="in", depth=1)
         more: list[str] = []
         if table:
             through, more = self._walk_models(walks)
@@ -224,7 +228,9 @@ class CodeAnswers:
         names = [name for symbol in symbols for name in resolver.names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
-            names += [one.name for one in resolver.routes(route) or resolver.routes_to(route)]
+            names += [
+                one.name for one in resolver.routes(route) or resolver.find_controller_routes(route)
+            ]
         found = self._find_dependents(resolver, names)
         notes = [*dict.fromkeys(found.notes)]
         label = ", ".join(filter(None, [*symbols, *paths, route]))
@@ -252,7 +258,7 @@ class CodeAnswers:
         notes: list[str] = []
         start_keys: set[NodeKey] = set()
         stated: list[Relation] = []
-        walks = self._walk_from(names, direction="in", depth=MOST_STEPS)
+        walks = self._compute_walks(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
@@ -346,7 +352,7 @@ class CodeAnswers:
         for target in targets[:_FEW]:
             answer += histories.lines(target, _MOST_COMMITS)
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
-        runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
+        runs = self._compute_walks(files, direction="out", depth=1, kinds=("changed_by",))
         answer += format_relations(
             [one for walk in runs for one in walk.relations], several=self._several
         )
@@ -391,7 +397,7 @@ class CodeAnswers:
             The walks, and a note if some relations were not followed.
         """
         models = _sources(walks, _MAPS)
-        users = self._walk_from(models, direction="in", depth=1)
+        users = self._compute_walks(models, direction="in", depth=1)
         related = [one for one in _sources(users, _RELATES) if one not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
@@ -399,7 +405,7 @@ class CodeAnswers:
             if left > 0
             else []
         )
-        followed = self._walk_from(related[:_MOST_RELATIONS], direction="in", depth=1)
+        followed = self._compute_walks(related[:_MOST_RELATIONS], direction="in", depth=1)
         return [*users, *followed], notes
 
     def _list_changes(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
@@ -410,7 +416,7 @@ class CodeAnswers:
                     f"  {line}" for line in format_relations(walk.relations, several=self._several)
                 )
 
-    def _walk_from(
+    def _compute_walks(
         self,
         names: Sequence[str],
         *,

@@ -225,7 +225,7 @@ class _Walk:
         return _parse_commit(id_, self._repository.objects.read(id_, "commit"))
 
     def _find_blob(self, commit: Commit) -> str | None:
-        found = self._repository.file_at(commit.tree, self._path)
+        found = self._repository.find_tree_file(commit.tree, self._path)
         return None if found is None else found.oid
 
     def _compare_versions(self, former: str, blob: str) -> list[DiffHunk] | None:

@@ -64,7 +64,7 @@ class NameResolver:
         described = [node for one in spelled for node in self._find_definitions(one)]
         return _sort_routes(one for one in described if one.source_type == _OPERATION)
 
-    def routes_to(self, said: str) -> list[Node]:
+    def find_controller_routes(self, said: str) -> list[Node]:
         """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}

@@ -90,7 +90,7 @@ class _Candidate:
 
     def is_applicable_rule(self, files: Sequence[AskedFile]) -> bool:
         """Return whether the document is a rule that applies to at least one of these files."""
-        return any(self._applies_to(file) for file in files)
+        return any(self._governs_file(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
@@ -107,7 +107,7 @@ class _Candidate:
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
         for file in files:
-            if self._applies_to(file):
+            if self._governs_file(file):
                 why = ", ".join(self.globs) or "always"
             elif hit := file.named(self.document.source, named):
                 why = f"names {hit[0]}"
@@ -120,7 +120,7 @@ class _Candidate:
                 yield from (f"  {line}" for line in text.split("\n") if line.strip())
             return
 
-    def _applies_to(self, file: AskedFile) -> bool:
+    def _governs_file(self, file: AskedFile) -> bool:
         if self.kind not in _RULES:
             return False
         path = _TOOL_FOLDER.sub("", path_from_uri(self.document.uri))
@@ -188,7 +188,7 @@ class RuleBook:
         """Return a file given by its path within a repository, or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
-        repositories = self.view.readable_of(sources)
+        repositories = self.view.list_readable_sources(sources)
         bare, *shorter = path_spellings(said)[1:] or path_spellings(said) or [""]
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):

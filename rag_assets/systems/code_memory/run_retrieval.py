@@ -139,7 +139,7 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
     """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
-    found = view.edges_at(keys, nodes, "both")
+    found = view.find_edges(keys, nodes, "both")
     if not found.cut or len(keys) == 1:
         return [*found.edges]
     half = len(keys) // 2

@@ -237,7 +237,7 @@ class Runs:
             where=(columns.rag_enabled != run.rag_enabled)
             | columns.model.is_distinct_from(run.model),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(statement)
 
     def get(self, tenant_id: str, run_id: str) -> Run:

@@ -271,7 +271,7 @@ def _unknown_pattern_error() -> UnknownExperience:
 
 
 def _retention_days(record: TenantRecord) -> int | None:
-    return Tenant.from_config(record.config).retention_of("experience")
+    return Tenant.from_config(record.config).get_retention_days("experience")
 
 
 def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:

@@ -270,7 +270,7 @@ class StagedEntries:
         return connection.execute(
             delete(knowledge_staging).where(
                 staged.tenant == ref.id,
-                staged.embedded_at < cutoffs.select_for(staged.entry_type),
+                staged.embedded_at < cutoffs.select_cutoff(staged.entry_type),
                 ~is_row_held(knowledge_staging),
                 or_(source.is_(None), source.not_in(kept_sources)),
             )

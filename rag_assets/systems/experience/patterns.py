@@ -98,7 +98,7 @@ class FoundEntries:
 
 def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
     """Return the time before which embedded entries are expired; None if none expire."""
-    days = tenant.retention_of("experience")
+    days = tenant.get_retention_days("experience")
     return None if days is None else now - timedelta(days=days)
 
 

@@ -317,7 +317,7 @@ class Questions:
         }
 
         def write() -> None:
-            with self.catalog.database.begin_for(record.ref) as connection:
+            with self.catalog.database.begin_tenant(record.ref) as connection:
                 connection.execute(insert(experience_questions).values(**row))
 
         await self.run_blocking(record.id, request.caller.name, write)

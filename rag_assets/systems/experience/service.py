@@ -112,7 +112,7 @@ class Experience:
             )
             .returning(projects)
         )
-        with self._catalog.database.begin_for(ref) as connection:
+        with self._catalog.database.begin_tenant(ref) as connection:
             row = connection.execute(statement).first()
         if row is None:
             raise unknown_project_error(project)
@@ -178,7 +178,7 @@ class Experience:
             .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
             .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
         )
-        with self._catalog.database.begin_for(ref) as connection:
+        with self._catalog.database.begin_tenant(ref) as connection:
             answered = connection.scalar(question)
             if answered is None:
                 raise UnknownExperience(

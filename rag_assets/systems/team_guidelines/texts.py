@@ -128,7 +128,7 @@ class GuidelineTexts:
         """
         columns = guideline_texts.c
         values = {"text": text, "updated_by": by, "updated_at": func.clock_timestamp()}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             present = select(guideline_texts).where(columns.tenant == ref.id).with_for_update()
             row = connection.execute(present).first()
             if row is None:

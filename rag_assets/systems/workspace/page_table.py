@@ -426,7 +426,7 @@ class PageLists:
             rows = connection.execute(query)
             return {row.uuid: (page_from_row(row), row.updated_at) for row in rows}
 
-    def directly_below(
+    def list_children(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
         """Return the pages directly below a page, by uuid; that page itself may be unknown.

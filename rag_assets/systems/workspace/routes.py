@@ -75,7 +75,7 @@ async def require_admin(
     backend: BackendDependency,
 ) -> AddressedWorkspace:
     """Return the workspace that a request addresses; refuse all callers but its admins."""
-    tenant = request.state.tenant = identity.administered(parameters.tenant)
+    tenant = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
     return AddressedWorkspace(tenant, identity.name, backend)
 
 

@@ -159,7 +159,7 @@ class SettingsService:
         """Stop searches in pgvector at once; the next sync deletes its vectors."""
         serving = self._catalog.generations.serving(record.id)
         if serving is not None and serving.vectors_beside == "answering":
-            self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
+            self._catalog.generations.set_vectors_state(record.ref, serving, "filling")
 
     def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
@@ -287,7 +287,7 @@ class WorkspaceFollowUp:
             # A copy that is unfinished or that missed a write must not answer searches.
             state: VectorsBeside | None = "filling" if serving.vectors_beside else None
             retry_at = ctx.clock.now() + VECTORS_PAUSE
-            table.set_vectors_beside(ctx.ref, serving, state, retry_at=retry_at)
+            table.set_vectors_state(ctx.ref, serving, state, retry_at=retry_at)
             return {"pgvector": error.message}
         return {"pgvector": done.vectors_beside or "no vectors"}
 

@@ -53,7 +53,7 @@ def test_all_types_are_there_in_a_tree_with_readers() -> None:
     assert counts.keys() == BODIES.keys()
     assert counts.total() >= 150
     assert len(records()) == counts.total()
-    hung = {body_of(row).page_of(id_) for (_, id_), row in records().items()} - {None}
+    hung = {body_of(row).find_page_uuid(id_) for (_, id_), row in records().items()} - {None}
     assert hung <= tree().keys()
     readers = {name for page in tree().values() for name in page.readers}
     assert {"nora", "group:board", "group:distributors"} <= readers
@@ -95,7 +95,7 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
     assert question.answer in text
     asked, told = content_words(question.question), content_words(question.answer)
     assert len(asked & told) <= SHARED_WORDS * len(asked)
-    hangs_on = body_of(row).page_of(question.record)
+    hangs_on = body_of(row).find_page_uuid(question.record)
     if hangs_on is not None:
         person = people()[question.asker]
         names = (person.name, *(f"group:{group}" for group in person.groups))

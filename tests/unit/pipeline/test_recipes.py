@@ -145,7 +145,7 @@ def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[s
     recipe = Recipe.from_row(json.loads(json.dumps(Recipe.of(made, kind).as_row())))
     assert recipe == Recipe.of(made, kind)
     now = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 64, "overlap": 0}})
-    again = recipe.applied_to(now)
+    again = recipe.configure_tenant(now)
     assert generation_key(again, "embedder", kind) == generation_key(made, "embedder", kind)
     assert config_key(again, "embedder") == config_key(made, "embedder")
 

@@ -38,7 +38,7 @@ class Folders:
 def watched(tmp_path: Path) -> Iterator[Folders]:
     log: list[str] = []
     watched = Folders(tmp_path, SourceFolders(tmp_path / ".local", log.append), log)
-    watched.folders.read_by(watched.sources("a", "b"))
+    watched.folders.watch_sources(watched.sources("a", "b"))
     assert watched.changed() == ChangedTenants(), "the sensor lists what was there before"
     assert watched.folders.watched == {"a", "b"}
     yield watched
@@ -56,10 +56,10 @@ def test_a_tenant_is_told_of_by_what_is_saved_in_its_folders(watched: Folders) -
 
 
 def test_a_new_tenant_is_told_of_once_it_is_watched(watched: Folders) -> None:
-    watched.folders.read_by(watched.sources("a", "b", "c"))
+    watched.folders.watch_sources(watched.sources("a", "b", "c"))
     assert watched.changed() == ChangedTenants(saved=frozenset("c"))
     assert watched.folders.watched == {"a", "b", "c"}
-    watched.folders.read_by(watched.sources("a"))
+    watched.folders.watch_sources(watched.sources("a"))
     assert watched.changed() == ChangedTenants()
     (watched.path / "b" / "page.md").write_text("text")
     assert watched.changed() == ChangedTenants()
@@ -72,7 +72,7 @@ def test_the_first_tenants_are_not_told_of_though_they_come_in_the_middle_of_a_l
 
     class SlowMounts(Mounts):
         def __init__(self) -> None:
-            watched.folders.read_by(watched.sources("a"))
+            watched.folders.watch_sources(watched.sources("a"))
             super().__init__()
 
     monkeypatch.setattr(module, "Mounts", SlowMounts)
@@ -87,7 +87,7 @@ def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None
         (str(watched.path / "a"), str(watched.path / "missing")), is_reported=True
     )
     other = TenantSources((str(watched.path / "a"),), is_reported=False)
-    watched.folders.read_by({**watched.sources("a"), "partly": partly, "other": other})
+    watched.folders.watch_sources({**watched.sources("a"), "partly": partly, "other": other})
     watched.changed()
     assert watched.folders.watched == {"a"}
     (watched.path / "a" / "page.md").write_text("text")
@@ -101,12 +101,12 @@ def test_a_folder_in_anothers_is_watched_with_it(watched: Folders) -> None:
     inner = TenantSources((str(watched.path / "a" / "inner"),), is_reported=True)
     (watched.path / "a" / "inner").mkdir()
     watched.changed()
-    watched.folders.read_by({**watched.sources("a", "b"), "inner": inner})
+    watched.folders.watch_sources({**watched.sources("a", "b"), "inner": inner})
     watched.changed()
     assert watched.folders.watched == {"a", "b", "inner"}
     (watched.path / "a" / "inner" / "page.md").write_text("text")
     assert watched.changed().saved == {"a", "inner"}
-    watched.folders.read_by({"inner": inner})
+    watched.folders.watch_sources({"inner": inner})
     watched.changed()
     (watched.path / "a" / "page.md").write_text("text")
     (watched.path / "a" / "inner" / "page.md").write_text("more")
@@ -146,7 +146,7 @@ def test_a_folder_with_too_many_folders_is_left_to_the_sensor(
         return add(path, mask)
 
     monkeypatch.setattr(trees._inotify, "add_watch", limited)
-    watched.folders.read_by(watched.sources("a", "large"))
+    watched.folders.watch_sources(watched.sources("a", "large"))
     for _ in range(3):
         watched.changed()
         assert watched.folders.watched == {"a"}

@@ -71,7 +71,7 @@ class AccessTable:
         if not rows:
             return
         new = upsert(access_scopes).values(rows).on_conflict_do_nothing()
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             granted = connection.scalars(new.returning(access_scopes.c.principal)).all()
             if granted:
                 record_change(connection, ref, "scope_granted", scope, granted)
@@ -83,7 +83,7 @@ class AccessTable:
             access_scopes.c.scope == scope,
             matches_any(access_scopes.c.principal, [*principals]),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
             if revoked:
                 record_change(connection, ref, "scope_revoked", scope, revoked)

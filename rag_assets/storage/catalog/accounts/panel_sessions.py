@@ -100,7 +100,7 @@ class PanelSessionTable:
             "expires_at": func.now() + CODE_LIFETIME,
             "token_expires_at": holder.token_expires_at,
         }
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             _forget_expired(connection, panel_codes)
             query = insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
             expires_at: datetime = connection.execute(query).scalar_one()
@@ -132,7 +132,7 @@ class PanelSessionTable:
         Raises:
             TenantGone: the tenant was removed.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             _insert_session(
                 connection, session_sha256, _values(ref, holder), holder.token_expires_at
             )

@@ -80,7 +80,7 @@ class ProviderKeyTable:
             seal: encrypts the key; called while rotation is locked out.
             last_four: the characters that may be shown.
         """
-        with self._begin_for(owner) as connection:
+        with self._begin_transaction(owner) as connection:
             connection.execute(
                 text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ROTATION_LOCK}
             )
@@ -141,7 +141,7 @@ class ProviderKeyTable:
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; return whether it existed."""
         its = provider_keys.c[_column(owner)] == owner.id
-        with self._begin_for(owner) as connection:
+        with self._begin_transaction(owner) as connection:
             deleted = connection.execute(
                 delete(provider_keys).where(its, provider_keys.c.provider == provider)
             ).rowcount
@@ -192,9 +192,9 @@ class ProviderKeyTable:
         return len(rows)
 
     @contextmanager
-    def _begin_for(self, owner: KeyOwner) -> Iterator[Connection]:
+    def _begin_transaction(self, owner: KeyOwner) -> Iterator[Connection]:
         if isinstance(owner, TenantRef):
-            with self._database.begin_for(owner) as connection:
+            with self._database.begin_tenant(owner) as connection:
                 yield connection
         else:
             with self._database.begin() as connection:

@@ -88,15 +88,15 @@ class ServiceTokenTable:
             "expires_at": None if lifetime is None else func.now() + lifetime,
         }
         query = insert(service_tokens).values(values).returning(service_tokens)
-        with self._begin_for(owner) as connection:
+        with self._begin_transaction(owner) as connection:
             if isinstance(owner, OrganizationRef):
                 add_organizations(connection, [owner.id])
             _record_token_change(connection, owner, "token_created", token_id, (role, *principals))
             return _read_token(connection.execute(query).one())
 
-    def _begin_for(self, owner: KeyOwner) -> AbstractContextManager[Connection]:
+    def _begin_transaction(self, owner: KeyOwner) -> AbstractContextManager[Connection]:
         if isinstance(owner, TenantRef):
-            return self._database.begin_for(owner)
+            return self._database.begin_tenant(owner)
         return self._database.begin()
 
     def all(self, owner_id: str, *, of_organization: bool = False) -> list[ServiceToken]:
@@ -123,7 +123,7 @@ class ServiceTokenTable:
         columns = service_tokens.c
         the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
         revoked = delete(service_tokens).where(*the_token)
-        with self._begin_for(owner) as connection:
+        with self._begin_transaction(owner) as connection:
             row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
             if row is None:
                 return False

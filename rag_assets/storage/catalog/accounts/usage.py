@@ -119,7 +119,7 @@ class UsageTable:
         )
         added: dict[str, Any] = {name: usage.c[name] + new.excluded[name] for name in _COUNTS}
         statement = new.on_conflict_do_update(index_elements=list(usage.primary_key), set_=added)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(statement)
             if run is not None:
                 connection.execute(_set_run_spending(ref, run))
@@ -128,7 +128,7 @@ class UsageTable:
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record the running sync's spending so far, without adding usage."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(_set_run_spending(ref, dollars))
 
     def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:

@@ -101,7 +101,7 @@ class BatchTable:
             "cost": cost,
             "state": "SUBMITTING",
         }
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             id_: int = connection.execute(
                 insert(batches).values(**row).returning(batches.c.id)
             ).scalar_one()
@@ -129,12 +129,12 @@ class BatchTable:
 
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(delete(batches).where(_is_batch(ref, id_)))
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
             )
@@ -193,7 +193,7 @@ class BatchTable:
         self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(update(batches).where(_is_batch(ref, id_)).values(**values))
 
 

@@ -61,7 +61,7 @@ class PaceTable:
         changed = (
             update(generations).where(*build, generations.c[counted] <= count).values(**largest)
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(changed)
 
 
@@ -92,7 +92,7 @@ class PinTable:
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer; it answers when it is up to date."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
             )
@@ -100,7 +100,7 @@ class PinTable:
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
         nothing = dict.fromkeys(_COLUMNS)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
 
     def find(self, tenant_id: str) -> Pin | None:
@@ -271,7 +271,7 @@ class GenerationTable:
             .order_by(generations.c.generation.desc())
             .limit(1)
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             number = (connection.scalar(last) or 0) + 1
             thresholds = connection.scalar(measured) or {}
             row = connection.execute(
@@ -324,7 +324,7 @@ class GenerationTable:
         """Record that a build is about to be deleted; return the changed generation."""
         return self._change(ref, generation, {"state": "REMOVING"})
 
-    def set_vectors_beside(
+    def set_vectors_state(
         self,
         ref: TenantRef,
         generation: Generation,
@@ -363,7 +363,7 @@ class GenerationTable:
             **({} if pin is None else pin_columns(pin)),
         }
         judged = {} if checks is None else {"checks": [dict(one) for one in checks]}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
@@ -393,7 +393,7 @@ class GenerationTable:
     ) -> None:
         """Record that a generation has moved to a different index."""
         place = {"index_name": index_name, "index_uuid": index_identity}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(generations)
                 .where(
@@ -409,7 +409,7 @@ class GenerationTable:
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 delete(generations).where(
                     generations.c.tenant == ref.id, generations.c.generation == generation.number
@@ -431,7 +431,7 @@ class GenerationTable:
             .values(**values)
             .returning(generations)
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             row = connection.execute(changed).one()
         return replace(read_generation(row), pinned=generation.pinned)
 

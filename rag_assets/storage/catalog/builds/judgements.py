@@ -147,7 +147,7 @@ class JudgementTable:
             how many other questions were deleted.
         """
         new = sorted(questions, key=lambda question: question.question_id)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
             for batch in batched(new, _BATCH):
                 values = upsert(judged_questions).values(
@@ -337,12 +337,12 @@ class QuestionVectorTable:
             for key in sorted(vectors)
         ]
         if rows:
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 connection.execute(upsert(question_vectors).values(rows).on_conflict_do_nothing())
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the vectors of all other embedders, which have no build left."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 delete(question_vectors).where(
                     question_vectors.c.tenant == ref.id,

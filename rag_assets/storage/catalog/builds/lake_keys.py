@@ -164,7 +164,7 @@ class LakeKeyTable:
             }
             for of in keys
         ]
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(statement, rows)
 
     def _documents(self, query: Select[Any]) -> list[str]:

@@ -62,7 +62,7 @@ class ProbeTable:
             "stored_at": probes.stored_at,
             **_measurement_columns(probes),
         }
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 upsert(embedder_probes)
                 .values(tenant=ref.id, embedder_id=embedder_id, **values)
@@ -71,7 +71,7 @@ class ProbeTable:
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Record the distances of a later measurement, and whether it passed."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(embedder_probes)
                 .where(
@@ -84,7 +84,7 @@ class ProbeTable:
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the probes of all other embedders, which have no vectors left."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 delete(embedder_probes).where(
                     embedder_probes.c.tenant == ref.id,
@@ -129,7 +129,7 @@ class ThresholdTable:
         """
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
         query = select(generations.c.thresholds).where(*build).with_for_update()
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             thresholds: dict[str, Any] | None = connection.scalar(query)
             present = (thresholds or {}).get(use, {})
             if thresholds is None or "value" in present:
@@ -168,7 +168,7 @@ class ThresholdTable:
         )
         builds = (generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
         query = select(generations.c.generation, generations.c.thresholds).where(*builds)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             for number, thresholds in connection.execute(query.with_for_update()).all():
                 changed = {name: kept for name, kept in thresholds.items() if name != use}
                 changed |= {} if row is None else {use: row}

@@ -163,7 +163,7 @@ class SyncTable:
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
         """Record that a sync failed."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(syncs)
                 .where(syncs.c.tenant == ref.id, syncs.c.source == source)
@@ -172,7 +172,7 @@ class SyncTable:
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(syncs)
                 .where(syncs.c.tenant == ref.id)
@@ -181,7 +181,7 @@ class SyncTable:
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
             )
@@ -195,7 +195,7 @@ class SyncTable:
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run."""
         row = {**asdict(work), "created_at": func.now(), "spent": 0}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 upsert(slices)
                 .values(tenant=ref.id, **row)
@@ -223,7 +223,7 @@ class SyncTable:
             return connection.scalar(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 upsert(syncs)
                 .values(tenant=ref.id, source=source, **values)
@@ -300,7 +300,7 @@ class DepartureTable:
             left: how many.
             is_confirmed: whether a person consented, which ends the window.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
 
     def list_held(self, tenant_id: str | None = None) -> list[HeldDeletions]:

@@ -45,7 +45,7 @@ class QuarantineTable:
         self._put_off("failed", ref, failures, config_key)
         left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
         if left_out:
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 ids = connection.scalars(_select_left_out(ref, left_out)).all()
                 connection.execute(withhold_statement(ref, ids))
 
@@ -55,7 +55,7 @@ class QuarantineTable:
 
     def release(self, ref: TenantRef) -> int:
         """Make deferred documents due now; return their number."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(_retry_statement(ref))
             return connection.execute(
                 update(documents)
@@ -79,7 +79,7 @@ class QuarantineTable:
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; return their number."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(_retry_statement(ref))
             return connection.execute(
                 update(documents)
@@ -149,7 +149,7 @@ class QuarantineTable:
             for wait in waits
         ]
         if rows:
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 connection.execute(put_off_statement(cause, ref, config_key), rows)
 
 
@@ -236,7 +236,7 @@ class FormerVersionTable:
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
             .values(retry_at=func.now())
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return connection.execute(statement).rowcount
 
     def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
@@ -244,7 +244,7 @@ class FormerVersionTable:
         row = {"tenant": ref.id, "generation": lacking, "document_id": document_id}
         failed = {"failed_document_key": document_key}
         statement = upsert(document_index).values(**row, dirty=False, **failed)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 statement.on_conflict_do_update(
                     index_elements=["tenant", "generation", "document_id"], set_=failed

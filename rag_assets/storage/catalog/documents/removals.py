@@ -301,7 +301,7 @@ class MovedDocuments:
             index_elements=["tenant", "document_id"], set_={"successor": new.excluded.successor}
         )
         for batch in batched(sorted(successors), _BATCH):
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 rows = [
                     {"tenant": ref.id, "document_id": id_, "successor": successors[id_]}
                     for id_ in batch
@@ -333,7 +333,7 @@ class MovedDocuments:
             ended = sorted(connection.scalars(query))
         for batch in batched(ended, _BATCH):
             ids = list(batch)
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 connection.execute(mark_deleted_statement(ref, ids))
                 forget_moves(connection, ref, ids)
         return len(ended)

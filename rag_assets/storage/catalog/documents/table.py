@@ -74,7 +74,7 @@ class DocumentTable:
         """
         statement = record_statement()
         for batch in batched(changes, _BATCH):
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 current = drop_superseded(connection, ref, batch)
                 rows = [build_row(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
                 if rows:
@@ -87,7 +87,7 @@ class DocumentTable:
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that their source no longer has as deleted; searches omit them at once."""
         for batch in batched(document_ids, _BATCH):
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 connection.execute(mark_deleted_statement(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
@@ -175,7 +175,7 @@ class DocumentTable:
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
             chosen.append(matches_any(documents.c.document_id, document_ids))
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
@@ -186,7 +186,7 @@ class DocumentTable:
                 document_index.c.document_id == documents.c.document_id,
             )
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return connection.execute(
                 delete(documents).where(
                     documents.c.tenant == ref.id,

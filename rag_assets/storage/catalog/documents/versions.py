@@ -369,7 +369,7 @@ class IndexTable:
         statement = upsert(table).on_conflict_do_update(
             index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             present = set(connection.scalars(before))
             if rows:
                 connection.execute(statement, rows)
@@ -411,7 +411,7 @@ class IndexTable:
                 "token_count": tokens,
             },
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             committed_at = raise_mark(connection, ref)
             left_ids = set(connection.scalars(left))
             versions = [version for version in versions if version.document_id not in left_ids]
@@ -441,7 +441,7 @@ class IndexTable:
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that only entries of the indexed version are left."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(document_index)
                 .where(is_of_generation(ref.id, generation, document_ids))
@@ -458,7 +458,7 @@ class IndexTable:
 
     def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Delete the rows of documents, after the deletion of their entries was confirmed."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
                     delete(document_index).where(is_of_generation(ref.id, generation, batch))
@@ -466,12 +466,12 @@ class IndexTable:
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(delete(document_index).where(is_of_generation(ref.id, generation)))
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(document_index)
                 .where(is_of_generation(ref.id, generation, document_ids))
@@ -519,7 +519,7 @@ class IndexTable:
             }
             for wait in waits
         ]
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 statement.on_conflict_do_update(
                     index_elements=["tenant", "generation", "document_id"], set_=columns
@@ -546,7 +546,7 @@ class IndexTable:
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Withhold these documents from searches; the next run deletes their entries."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(withhold_statement(ref, document_ids))
 
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:

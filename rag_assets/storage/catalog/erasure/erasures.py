@@ -430,7 +430,7 @@ class ErasureTable:
             # The number of a deleted build may be used again.
             erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             if (row := connection.execute(begun).first()) is not None:
                 return read_erasure(row)
             connection.execute(
@@ -470,13 +470,13 @@ class ErasureTable:
 
     def forget(self, erasure: Erasure) -> None:
         """Delete the documents' rows, and their ids in the slice of the last run."""
-        with self._database.begin_for(erasure.ref) as connection:
+        with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             clear_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete the documents' rows, and write the receipt."""
-        with self._database.begin_for(erasure.ref) as connection:
+        with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})
 

@@ -109,7 +109,7 @@ class HoldTable:
         """
         row = {"source": scope.source, "document_id": scope.document_id}
         said = {"reason": reason, "by": by}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
             connection.execute(
@@ -133,7 +133,7 @@ class HoldTable:
             holds.c.source.is_not_distinct_from(scope.source),
             holds.c.document_id.is_not_distinct_from(scope.document_id),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             if not connection.execute(delete(holds).where(*the_hold)).rowcount:
                 return False
             _record_change(connection, ref, "hold_lifted", scope)

@@ -224,7 +224,7 @@ class RescanTable:
         """
         held = document_index.c
         keys = list(found.masked)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             known = set(connection.scalars(select(held.parse_key).where(*has_texts(ref, keys))))
             # A version with an unknown text may have a text that no known version has.
             of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
@@ -268,7 +268,7 @@ class RescanTable:
             return self.advance(scan, ScanPosition("names", after), {})
         ids = [one.before.document_id for one in masked]
         living = [one for one in masked if one.before.status != "DELETED"]
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             entries = connection.scalar(
                 select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
                     document_index.c.tenant == ref.id,
@@ -300,7 +300,7 @@ class RescanTable:
         counts: Mapping[str, Mapping[str, int]],
     ) -> Erasure:
         """Record the progress of a scan, and the counts of what its last batch masked."""
-        with self._database.begin_for(scan.ref) as connection:
+        with self._database.begin_tenant(scan.ref) as connection:
             return _record_batch(connection, scan, place, counts=counts)
 
     def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:

@@ -40,7 +40,7 @@ class Cutoffs:
     each: Mapping[str, datetime]
     others: datetime | None = None
 
-    def select_for(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
+    def select_cutoff(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
         """Return the cutoff for a row's source type, or null."""
         kind = DateTime(timezone=True)
         others = null() if self.others is None else literal(self.others, kind)
@@ -109,13 +109,13 @@ class RetentionQuery:
             later: the cutoffs at the time for which documents are counted.
         """
         age, kind = select_age_start(), documents.c.source_type
-        left = func.min(age - cutoffs.select_for(kind))
+        left = func.min(age - cutoffs.select_cutoff(kind))
         query = (
-            select(kind, left, func.count().filter(age < later.select_for(kind)))
+            select(kind, left, func.count().filter(age < later.select_cutoff(kind)))
             .where(
                 documents.c.tenant == tenant_id,
                 *_may_age(),
-                cutoffs.select_for(kind).is_not(None),
+                cutoffs.select_cutoff(kind).is_not(None),
                 age.is_not(None),
             )
             .group_by(kind)
@@ -132,7 +132,7 @@ class RetentionQuery:
         """
         whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
         counts = case(*whens, else_=0) if whens else literal(0)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             changed = connection.execute(
                 update(syncs)
                 .where(syncs.c.tenant == ref.id, syncs.c.held_prunes != counts)
@@ -150,7 +150,7 @@ def find_due_documents(
         select(documents.c.document_id, documents.c.source, former)
         .where(
             documents.c.tenant == tenant_id,
-            select_age_start() < cutoffs.select_for(documents.c.source_type),
+            select_age_start() < cutoffs.select_cutoff(documents.c.source_type),
             *_may_age(),
         )
         .order_by(documents.c.document_id)

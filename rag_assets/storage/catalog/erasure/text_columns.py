@@ -128,7 +128,7 @@ class TextColumnQuery:
             f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
             f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return sum(
                 connection.execute(
                     statement, {"new": new, "place": stored.place, "old": stored.text}

@@ -141,7 +141,7 @@ class ClockTable:
         Args:
             now: the present time, which is trusted; times up to an hour later stay.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             corrected = _correct(connection, ref, "event", now)
             corrected += _correct_lifetimes(connection, ref, now)
             corrected += _read_again(connection, ref, now)

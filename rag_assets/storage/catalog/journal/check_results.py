@@ -106,7 +106,7 @@ class CheckResultTable:
         Raises:
             TenantGone: the tenant was removed.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
                 values = _outcome_columns(outcome)
                 key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}

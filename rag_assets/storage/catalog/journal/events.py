@@ -141,7 +141,7 @@ class EventTable:
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(insert(events), rows)
 
     def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
@@ -154,7 +154,7 @@ class EventTable:
             "times": [event.at for event in new],
             "payloads": [json.dumps(event.payload) for event in new],
         }
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(_insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
@@ -162,7 +162,7 @@ class EventTable:
 
         A hold on all documents of the tenant keeps them.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return connection.execute(
                 delete(events).where(
                     events.c.tenant == ref.id,

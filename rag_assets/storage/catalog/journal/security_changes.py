@@ -96,12 +96,12 @@ class MarkTable:
     def record_kept(self, ref: TenantRef) -> None:
         """Record that a store has kept the mark."""
         of_tenant = catalog_marks.c.tenant == ref.id
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(update(catalog_marks).where(of_tenant).values(kept=True))
 
-    def raise_above(self, ref: TenantRef, number: int) -> None:
+    def advance_mark(self, ref: TenantRef, number: int) -> None:
         """Raise the mark above a number that a store has kept."""
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             raise_mark(connection, ref)
             of_tenant = catalog_marks.c.tenant == ref.id
             above = func.greatest(catalog_marks.c.mark, number + 1)

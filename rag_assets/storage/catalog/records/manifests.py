@@ -174,7 +174,7 @@ class ManifestTable:
             DeletionsHeld: suspiciously many records would be removed; no record was removed.
             TenantGone: the tenant was removed.
         """
-        begin = self._database.begin_exclusive if remove_extra else self._database.begin_for
+        begin = self._database.begin_exclusive if remove_extra else self._database.begin_tenant
         with begin(ref) as connection:
             connection.execute(_TABLE)
             for batch in batched(lines, _BATCH):

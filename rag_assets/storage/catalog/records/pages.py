@@ -66,7 +66,7 @@ class PageTable:
         with self._database.begin() as connection:
             return connection.scalar(query)
 
-    def find_titles_above(
+    def find_title_paths(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return, by uuid, the pages from the root down to each given page, with their titles.
@@ -134,7 +134,7 @@ class PageTable:
             .where(table.moved <= moved.move)
             .values(moved=None)
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(statement)
 
 

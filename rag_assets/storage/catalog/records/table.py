@@ -129,7 +129,7 @@ class RecordTable:
         Returns:
             hashes of the files.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
@@ -152,7 +152,7 @@ class RecordTable:
             )
             .values(revision=record_revisions.next_value(), waiting_since=func.clock_timestamp())
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             renewed = connection.execute(stale).rowcount
             if renewed:
                 notify(connection, ref.id)

@@ -194,7 +194,7 @@ class UploadTable:
             uploads.c.document_id == documents.c.document_id,
             ~is_held(),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
 
 

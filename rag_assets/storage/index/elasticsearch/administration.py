@@ -90,7 +90,7 @@ class ElasticsearchIndexes:
 
     def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
-            presence = index.presence_of(self._uuid(index.name))
+            presence = index.compute_presence(self._uuid(index.name))
         if presence != "present":
             self._ownership.forget(index.name)
         return presence
@@ -340,12 +340,12 @@ class ElasticsearchIndexes:
         if not numbers:
             return f"{stem}1"
         newest = f"{stem}{numbers[-1]}"
-        full = self._entries_in(newest) >= self._shared_limit
+        full = self._count_entries(newest) >= self._shared_limit
         # Writing to a deleted index would make Elasticsearch create it with a guessed mapping.
         usable = not full and self._fits(newest, spec)
         return newest if usable else f"{stem}{numbers[-1] + 1}"
 
-    def _entries_in(self, name: str) -> int:
+    def _count_entries(self, name: str) -> int:
         """Return the number of entries in an index; wait for an index that was only just created.
 
         Elasticsearch reports it as unavailable until its first shard has started.

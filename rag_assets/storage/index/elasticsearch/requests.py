@@ -317,7 +317,7 @@ def count_builds(
         IndexUnavailable: an index is closed, blocked or red.
     """
     uuids = _uuids(client, {build.index.name for build in builds})
-    presence = [build.index.presence_of(uuids.get(build.index.name)) for build in builds]
+    presence = [build.index.compute_presence(uuids.get(build.index.name)) for build in builds]
     searches: list[Mapping[str, Any]] = []
     for build, present in zip(builds, presence, strict=True):
         if present == "present":

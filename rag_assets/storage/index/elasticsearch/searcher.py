@@ -160,7 +160,7 @@ class ElasticsearchSearcher:
                 )
             except NotFoundError:
                 return "missing"
-        return index.presence_of(str(settings[index.name]["settings"]["index"]["uuid"]))
+        return index.compute_presence(str(settings[index.name]["settings"]["index"]["uuid"]))
 
     async def close(self) -> None:
         await self._client.close()

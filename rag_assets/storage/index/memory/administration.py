@@ -107,14 +107,14 @@ class MemoryIndexes:
         view = self._memory.views.get(tenant)
         if view is None:
             return None
-        tenants = {row.fields["tenant"] for row in self._memory.owned(*view)}
+        tenants = {row.fields["tenant"] for row in self._memory.list_owned_rows(*view)}
         return TenantView(self.view_name(tenant), restricted=True, tenants=tuple(sorted(tenants)))
 
     def _count(self, build: CountedBuild) -> BuildCount:
         presence = self._memory.presence(build.index)
         if presence != "present":
             return BuildCount(presence)
-        rows = self._memory.owned(build.index.name, build.owner)
+        rows = self._memory.list_owned_rows(build.index.name, build.owner)
         recent = sum(row.fields["index_key"] in build.recent_keys for row in rows)
         is_shown = not build.is_serving or self.is_published(build.index.name, build.owner)
         return BuildCount(presence, len(rows), recent, is_shown)

@@ -62,7 +62,7 @@ class MemoryEntries:
     ) -> int:
         ids = [
             row.id
-            for row in self._memory.owned(index_name, owner)
+            for row in self._memory.list_owned_rows(index_name, owner)
             if row.fields["document_id"] in kept
             and row.fields["index_key"] != kept[row.fields["document_id"]]
         ]
@@ -81,7 +81,7 @@ class MemoryEntries:
         with self._memory.lock:
             changed = [
                 _with_scope(row, owner, scopes[row.fields["document_id"]])
-                for row in self._memory.owned(index_name, owner)
+                for row in self._memory.list_owned_rows(index_name, owner)
                 if scopes.get(row.fields["document_id"], row.fields["access_scope"])
                 != row.fields["access_scope"]
             ]
@@ -113,13 +113,13 @@ class MemoryEntries:
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         found = Counter(
             (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
-            for row in self._memory.owned(index_name, owner)
+            for row in self._memory.list_owned_rows(index_name, owner)
         )
         for version, count in found.items():
             yield VersionCount(*version, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
-        for row in self._memory.owned(index_name, owner):
+        for row in self._memory.list_owned_rows(index_name, owner):
             yield fields.build_stored_entry(owner, row.id, row.fields)
 
     def of_documents(
@@ -129,7 +129,7 @@ class MemoryEntries:
         return (entry for entry in found if entry.fields["document_id"] in document_ids)
 
     def count(self, index_name: str, owner: Owner) -> int:
-        return len(self._memory.owned(index_name, owner))
+        return len(self._memory.list_owned_rows(index_name, owner))
 
     def matching(
         self, index_name: str, tenant: str, field: str, values: Collection[str]
@@ -148,13 +148,17 @@ class MemoryEntries:
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
-        for row in self._memory.owned(index_name, owner):
+        for row in self._memory.list_owned_rows(index_name, owner):
             if row.fields["text_sha256"] in texts:
                 vector = row.vector if row.vector.any() else None
                 yield fields.entry_vector(owner, row.id, row.fields, vector)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        return (row.id for row in self._memory.owned(index_name, owner) if not row.vector.any())
+        return (
+            row.id
+            for row in self._memory.list_owned_rows(index_name, owner)
+            if not row.vector.any()
+        )
 
 
 def _row(entry: Entry) -> Row:

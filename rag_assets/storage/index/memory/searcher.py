@@ -85,4 +85,4 @@ class MemorySearcher:
     def _rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:
             raise missing_index(index_name)
-        return self._memory.owned(index_name, owner)
+        return self._memory.list_owned_rows(index_name, owner)

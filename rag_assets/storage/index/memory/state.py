@@ -71,7 +71,7 @@ class Memory:
     def presence(self, index: IndexRef) -> Presence:
         """Return whether an index still exists and was not replaced."""
         live = self.indexes.get(index.name)
-        return index.presence_of(None if live is None else live.identity)
+        return index.compute_presence(None if live is None else live.identity)
 
     def rows(self, index_name: str) -> list[Row]:
         """Return all rows of an index; empty if it does not exist."""
@@ -79,7 +79,7 @@ class Memory:
             index = self.indexes.get(index_name)
             return [] if index is None else [*index.rows.values()]
 
-    def owned(self, index_name: str, owner: Owner) -> list[Row]:
+    def list_owned_rows(self, index_name: str, owner: Owner) -> list[Row]:
         """Return the rows of one generation that its tenant's searches may find."""
         return [
             row

@@ -29,7 +29,7 @@ class Conditions:
     def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
         found = [] if wanted.scopes is None else [self._in_scopes(wanted.scopes, wanted.moved)]
         found += [
-            self._match_one_of(column, values)
+            self._match_values(column, values)
             for column, values in (
                 ("page_uuid", wanted.pages),
                 ("source_type", wanted.source_types),
@@ -40,7 +40,7 @@ class Conditions:
             if values is not None
         ]
         if wanted.without_source_types:
-            left_out = self._match_one_of("source_type", wanted.without_source_types)
+            left_out = self._match_values("source_type", wanted.without_source_types)
             found.append(sql.SQL("NOT {}").format(left_out))
         if wanted.tags is not None:
             tags = sql.SQL("c.tags @> {}::text[]").format(self._value([*wanted.tags]))
@@ -65,9 +65,9 @@ class Conditions:
         For a moved page, the page decides.
         """
         return sql.SQL("({} OR ({} AND NOT {}))").format(
-            self._match_one_of("page_uuid", sorted(moved.readable)),
-            self._match_one_of("access_scope", sorted(scopes)),
-            self._match_one_of("page_uuid", sorted(moved.unreadable)),
+            self._match_values("page_uuid", sorted(moved.readable)),
+            self._match_values("access_scope", sorted(scopes)),
+            self._match_values("page_uuid", sorted(moved.unreadable)),
         )
 
     def _of_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
@@ -86,7 +86,7 @@ class Conditions:
             return held
         return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
 
-    def _match_one_of(self, column: str, values: Sequence[str]) -> sql.Composed:
+    def _match_values(self, column: str, values: Sequence[str]) -> sql.Composed:
         # Null equals none of the values, so a row with null is neither included nor excluded.
         return sql.SQL("coalesce({} = ANY({}::text[]), false)").format(
             sql.Identifier("c", column), self._value([*values])

@@ -111,7 +111,7 @@ class KindTable:
             ]
             none = [id_ for id_ in batch if not kinds[id_]]
             table = document_kinds.c
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 if rows:
                     connection.execute(statement, rows)
                 connection.execute(
@@ -212,7 +212,7 @@ class DerivationTable:
             TenantGone: the tenant was removed.
         """
         table = derivations.c
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
                 wanted = table.tenant == ref.id, table.source == source
                 connection.execute(
@@ -243,7 +243,7 @@ class DerivationTable:
             TenantGone: the tenant was removed.
         """
         wanted = {one.document_id: one for one in derived.records}
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             known = _read_record_keys(connection, ref, derived.source)
             changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
             obsolete = sorted(known.keys() - wanted.keys())
@@ -263,7 +263,7 @@ class DerivationTable:
         Raises:
             TenantGone: the tenant was removed.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
             _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
             notify(connection, ref.id)

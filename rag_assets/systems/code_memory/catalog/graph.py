@@ -368,7 +368,7 @@ class Graph:
         ):
             object.__setattr__(self, name, value)
 
-    def segment_of(self, text: int) -> Segment:
+    def find_segment(self, text: int) -> Segment:
         """Return the segment that contains a text."""
         return self.segments[bisect_right(self._firsts, text) - 1]
 

@@ -340,7 +340,7 @@ class RelationDriftQuery:
         """
         for batch in batched(sorted(relations), _DRIFT_BATCH):
             keys = list(batch)
-            with self._database.begin_for(ref) as connection:
+            with self._database.begin_tenant(ref) as connection:
                 for table in _ROWS_OF:
                     of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))

@@ -120,7 +120,7 @@ class RelationRows:
         """Return the edges with their evidence; edges that no longer exist are left out."""
         return [*edges]
 
-    def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
+    def read_evidence(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
         """Return the evidence at the positions that the caller may still read.
 
         Args:
@@ -247,7 +247,7 @@ class RelationRows:
         rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
 
-    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+    def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
         """Return one document of each source that has documents."""
         rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
@@ -334,7 +334,7 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         documents = self._graph.by_id
         places = [(id_ := one.document_id, documents[id_].text_key, one.position) for one in edges]
-        read = self.evidence_at(list(dict.fromkeys(places))) if places else {}
+        read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
         return [
             one._replace(evidence=read[place])
             for one, place in zip(edges, places, strict=True)
@@ -379,7 +379,7 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         found: list[_Row] = []
         for document in self._graph.at(uris, self._scopes):
-            segment = self._graph.segment_of(document.text)
+            segment = self._graph.find_segment(document.text)
             for row in segment.symbols_of.rows(document.text - segment.first):
                 place = document.uri, segment.symbols.position[row]
                 found.append((*place, segment, row, document))
@@ -439,7 +439,7 @@ class GraphRelations(RelationRows):
         """Yield the edges in documents, by URI, that start or end at a name in this document."""
         for uri, own in places:
             for document in self._graph.at([uri], self._scopes):
-                segment = self._graph.segment_of(document.text)
+                segment = self._graph.find_segment(document.text)
                 edges, name, counts = segment.edges, segment.names.of(own), wanted(segment)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.rows(document.text - segment.first):

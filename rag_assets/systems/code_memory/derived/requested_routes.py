@@ -222,7 +222,7 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
     for end in rule.helpers:
         if name.endswith(end):
             return f"helper:{name.removesuffix(end)}"
-    inner = file.call_of(value)
+    inner = file.find_call(value)
     if inner is None or inner.values["name"] not in rule.named_by:
         return ""
     stated = argument(inner, "name|0")
@@ -254,7 +254,7 @@ def _walk_call_chain(
 ) -> Iterator[Fact]:
     """Yield the later calls in the chain of a call, then the earlier calls in that chain."""
     following = outer.get((call.start, call.end))
-    before = file.call_of(call.values.get("on"))
+    before = file.find_call(call.values.get("on"))
     for _ in range(_LONGEST_CHAIN):
         if following is not None:
             yield following
@@ -262,7 +262,7 @@ def _walk_call_chain(
     for _ in range(_LONGEST_CHAIN):
         if before is not None:
             yield before
-            before = file.call_of(before.values.get("on"))
+            before = file.find_call(before.values.get("on"))
 
 
 def _find_path(

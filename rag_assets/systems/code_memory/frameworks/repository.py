@@ -89,7 +89,7 @@ class File:
         """Return whether a call is written within an annotation."""
         return bool(self.around(self.annotations, fact.start))
 
-    def call_of(self, value: Sequence[Any] | None) -> Fact | None:
+    def find_call(self, value: Sequence[Any] | None) -> Fact | None:
         """Return the call that returns this value; None if it is not the result of a call."""
         if value is None or value[0] != "c":
             return None

@@ -65,7 +65,7 @@ class RouterPaths:
         """Return the paths of the router in this value."""
         if depth > _DEEPEST:
             return []
-        if (call := file.call_of(value)) is not None:
+        if (call := file.find_call(value)) is not None:
             return self._paths_of_chain(file, call, depth)
         return self._paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
@@ -180,7 +180,7 @@ class RouterPaths:
             if call.values["name"] in self._routers.nested and on is not None:
                 part = self._nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
-            before = file.call_of(on)
+            before = file.find_call(on)
             if before is None:
                 found = self._paths_of_factory(file, call, depth)
                 if not found and on is not None:
@@ -228,13 +228,13 @@ class RouterPaths:
         held = file.find_assignment(last, at)
         if held is not None and held.start <= at:
             value = held.values["value"]
-            if file.call_of(value) is not None:
+            if file.find_call(value) is not None:
                 return self._paths_of_assignment(file, held, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
                 return self.paths_of_value(file, value, held.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
             held = other.find_assignment(variable) if other is not file else None
-            if held is not None and other.call_of(held.values["value"]) is not None:
+            if held is not None and other.find_call(held.values["value"]) is not None:
                 return self._paths_of_assignment(other, held, depth + 1)
         if last not in self._routers.called:
             return []
@@ -249,7 +249,7 @@ class RouterPaths:
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
-            call = file.call_of(assignment.values["value"])
+            call = file.find_call(assignment.values["value"])
             if call is not None:
                 name = last_part(assignment.values["name"])
                 self._known[key] = self._paths_of_chain(file, call, depth, name)
@@ -352,7 +352,7 @@ class RouterPaths:
         """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
             return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
-        call = file.call_of(value)
+        call = file.find_call(value)
         if value[3] == "require" and call is not None and call.values["arguments"]:
             required = str(call.values["arguments"][0][-1])
             return [(one.path, "*") for one in self._repository.modules(file, required)]

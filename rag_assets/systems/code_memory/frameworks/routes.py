@@ -143,7 +143,7 @@ class RouteReader:
                 return False
             if on[3] in self.framework.routers.nested:
                 return True
-            call = file.call_of(on)
+            call = file.find_call(on)
         return False
 
     def _route_methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class RouteReader:
         )
         found: list[tuple[tuple[str, ...], str]] = []
         handler = ""
-        while (call := file.call_of(value)) is not None and len(found) < _MOST_VERBS:
+        while (call := file.find_call(value)) is not None and len(found) < _MOST_VERBS:
             given = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
             name = given[-1][1] if given and given[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:

@@ -327,7 +327,7 @@ class TableReader:
             heir: the class of the table: this class or a subclass of it.
         """
         for value in _own_assignments(one):
-            call = one.file.call_of(value.values["value"])
+            call = one.file.find_call(value.values["value"])
             name = last_part(value.values["name"])
             if call is None:
                 continue
@@ -399,7 +399,7 @@ class TableReader:
 
     def _reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
-        held = (one.file.call_of(value) for value in call.values["arguments"])
+        held = (one.file.find_call(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
             pattern = find_pattern(each.values["name"], columns.references)
             value = argument(each, columns.references[pattern]) if pattern else None

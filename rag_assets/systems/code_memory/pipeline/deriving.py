@@ -93,7 +93,7 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     if not documents and not changed:
         return DerivedWork()
     lines = {
-        f"derived of files": f"{format_count(documents, 'document')}, {changed:,} of them to"
+        "derived of files": f"{format_count(documents, 'document')}, {changed:,} of them to"
         " be listed"
     }
     return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))

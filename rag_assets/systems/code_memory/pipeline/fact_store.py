@@ -192,7 +192,7 @@ class CodeFacts:
         """Return why routes and tables must be derived again; None if they are up to date."""
         return explain_outdated_derivations(catalog, tenant, generation)
 
-    def derives_from(self, tenant: Tenant, source: str) -> bool:
+    def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether routes and tables are derived from a source."""
         return source in derived_configs(tenant)
 

@@ -270,7 +270,7 @@ class _Step:
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
-        return list_deciding_facts(self._facts_of(document), get_language(document))
+        return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether one document changes nothing that is derived from its source."""
@@ -279,7 +279,7 @@ class _Step:
             return False
         if mark.languages is not None:
             signs = list_signs(
-                _build_file_facts(new, self._facts_of(new)), self._ctx.tenant.own_frameworks
+                _build_file_facts(new, self._list_facts(new)), self._ctx.tenant.own_frameworks
             )
             read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
             if read is None or not read <= mark.languages:
@@ -289,10 +289,10 @@ class _Step:
         return (
             old is not None
             and (old.media_type, old.access_scope) == (new.media_type, new.access_scope)
-            and self._facts_of(old) == self._facts_of(new)
+            and self._list_facts(old) == self._list_facts(new)
         )
 
-    def _facts_of(self, document: CodeDocument) -> tuple[Fact, ...]:
+    def _list_facts(self, document: CodeDocument) -> tuple[Fact, ...]:
         return self._facts.get(document.chunk_set_key, ())
 
     @cached_property

@@ -171,7 +171,7 @@ def _find_undefined_names(view: View, request: SearchRequest) -> list[_AskedName
 
 
 def _is_defined(view: View, asked: _AskedName) -> bool:
-    if view.named(asked.lookup) or view.spelled(asked.name) or view.files_called(asked.name):
+    if view.named(asked.lookup) or view.find_by_suffix(asked.name) or view.files_called(asked.name):
         return True
     return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
 

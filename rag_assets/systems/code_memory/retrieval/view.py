@@ -202,7 +202,7 @@ class View:
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
-    def spelled(self, name: str) -> list[FoundSymbol]:
+    def find_by_suffix(self, name: str) -> list[FoundSymbol]:
         """Return the definitions whose name ends with this name; separators and case are ignored.
 
         Args:
@@ -264,9 +264,12 @@ class View:
         """Return the documents of these source types that were not yet scanned for names."""
         return self._filter_permitted(self.relations.without_names(source_types))
 
-    def readable_of(self, sources: Sequence[str]) -> list[str]:
+    def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
-        found = {one.source for one in self._filter_permitted(self.relations.first_of(sources))}
+        found = {
+            one.source
+            for one in self._filter_permitted(self.relations.list_first_documents(sources))
+        }
         return [one for one in sources if one in found]
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
@@ -366,7 +369,7 @@ class View:
             lambda shorts: self.relations.names_called(shorts, self._permits),
         )
 
-    def edges_at(
+    def find_edges(
         self,
         keys: Sequence[NodeKey],
         nodes: Mapping[NodeKey, Node],

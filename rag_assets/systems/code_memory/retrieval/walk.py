@@ -430,7 +430,7 @@ class _Walking:
     def _edges(
         self, nodes: Sequence[NodeKey], direction: Direction, *, only: Sequence[str] = ()
     ) -> list[FoundEdge]:
-        found = self._view.edges_at(nodes, self._nodes, direction, only=only)
+        found = self._view.find_edges(nodes, self._nodes, direction, only=only)
         if found.cut:
             self._why = f"more than {MOST_EDGES:,} relations at one step"
         wanted = set(nodes)

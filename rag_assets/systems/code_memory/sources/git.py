@@ -389,7 +389,7 @@ class GitSource:
         listed = self._listed.get(path)
         if listed is not None and listed.blob is not None:
             return self._read_blob(repository, path, listed.blob, max_bytes)
-        committed = repository.file_at(tree, path)
+        committed = repository.find_tree_file(tree, path)
         if committed is not None and committed.mode not in REGULAR:
             committed = None
         if self._config.ref == WORKTREE:

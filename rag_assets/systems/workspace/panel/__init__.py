@@ -480,7 +480,7 @@ def _build_page_view(
     if uuid == ROOT and not path:
         path = [new_root()]
     standing = find_standing(path)
-    below = lists.directly_below(tenant_id, uuid, after=after, limit=PAGE + 1)
+    below = lists.list_children(tenant_id, uuid, after=after, limit=PAGE + 1)
     uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
     verdict: PageAccess | None = None
     if who:

@@ -107,7 +107,7 @@ class PullStates:
             columns.tenant == ref.id, columns.source == config.name
         )
         new = upsert(pulled_sources).values(tenant=ref.id, source=config.name)
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(new.on_conflict_do_nothing())
             found = {row.source_type: row for row in connection.execute(query)}
         return {
@@ -147,7 +147,7 @@ class PullStates:
             }
             for one in bad
         }
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             if mended:
                 connection.execute(
                     delete(pulled_rows).where(*rows_with_keys(ref, config.name, mended))
@@ -224,7 +224,7 @@ class PullStates:
             return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
     def _update(self, ref: TenantRef, source: str, values: Mapping[str, object]) -> None:
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(pulled_sources)
                 .where(pulled_sources.c.tenant == ref.id, pulled_sources.c.source == source)
@@ -249,7 +249,7 @@ class AsideRows:
         noted = (
             update(pulled_rows).where(*rows_with_keys(ref, source, keys)).values(seen_at=func.now())
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
 
     def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
@@ -261,7 +261,7 @@ class AsideRows:
             columns.set_aside_at < since,
             or_(columns.seen_at.is_(None), columns.seen_at < since),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(unseen)
 
     def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
@@ -294,7 +294,7 @@ class AsideRows:
             columns.source == source,
             matches_any(columns.awaited_page, pages),
         )
-        with self._database.begin_for(ref) as connection:
+        with self._database.begin_tenant(ref) as connection:
             connection.execute(waiting.values(awaited_page=None))
 
 

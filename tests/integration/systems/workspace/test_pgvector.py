@@ -203,7 +203,7 @@ def test_reads_do_not_move_while_one_id_is_another(workspace: Workspace) -> None
     expected = workspace.found("valve")
     workspace.sql("UPDATE BUILD.rag_chunks SET entry_id = 'x' WHERE uri = 'public/valve.md'")
     with workspace.driver.locked(workspace.id) as ctx:
-        generation = ctx.catalog.generations.set_vectors_beside(
+        generation = ctx.catalog.generations.set_vectors_state(
             ctx.ref, workspace.serving, "filling"
         )
         with pytest.MonkeyPatch.context() as patched:

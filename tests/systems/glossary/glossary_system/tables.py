@@ -23,7 +23,7 @@ def record_lookup(database: Database, ref: TenantRef, term: str) -> int:
     counted = added.on_conflict_do_update(
         index_elements=["tenant", "term"], set_={"count": LOOKUPS.c.count + 1}
     )
-    with database.begin_for(ref) as connection:
+    with database.begin_tenant(ref) as connection:
         return int(connection.execute(counted.returning(LOOKUPS.c.count)).scalar_one())
 
 

@@ -58,7 +58,7 @@ def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
                 more |= {"type": "code", "metadata": {"secret": True}}
             of = change(id_, "ü" * chance.randrange(4) + str(number), **more)
             blocks = put(blocks, of)
-            size = edited.size_with(of)
+            size = edited.compute_changed_size(of)
             edited.put(of)
             assert size == len(edited.text.encode())
         assert edited.text == canonical_text({**page, "blocks": blocks})
@@ -67,5 +67,5 @@ def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
 def test_a_change_that_is_only_measured_changes_nothing() -> None:
     text = canonical_text({"type": "page", "title": "T", "blocks": []})
     edited = PageBlocks(text)
-    assert edited.size_with(change("b", "long" * 100)) > len(text) + 400
+    assert edited.compute_changed_size(change("b", "long" * 100)) > len(text) + 400
     assert edited.text == text

@@ -44,7 +44,7 @@ def test_guidelines_are_cut_and_searched_as_described() -> None:
     cut = tenant.chunk_parameters(source="any", source_type="any", media_type="text/markdown")
     assert (cut.kind.name, cut.limit, cut.overlap) == ("recursive", 512, 64)
     assert (tenant.retrieval.mode, tenant.retrieval.top_k) == ("knn", 5)
-    assert tenant.retention_of("upload") is None
+    assert tenant.get_retention_days("upload") is None
     [source] = tenant.sources
     assert (source.name, source.type) == ("guidelines", "uploads")
     assert source.accepts("text/markdown")

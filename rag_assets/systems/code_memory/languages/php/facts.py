@@ -143,7 +143,7 @@ def _facts_of_calls(
 def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
-        taken = [one.type for one in list_parameters(source.tree, node, source.scope_at(node))]
+        taken = [one.type for one in list_parameters(source.tree, node, source.find_scope(node))]
         types = [name for one in taken for name in one.split(OR)]
         return [("takes", name) for name in types if name and name not in NO_CLASSES]
     called = _called_name(source, node, body)
@@ -170,7 +170,7 @@ def _called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] 
         function = node.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        return "calls", source.scope_at(node).function_name(tree.of(function))
+        return "calls", source.find_scope(node).function_name(tree.of(function))
     name = node.child_by_field_name("name")
     if name is None or name.type != "name":
         return None

@@ -252,7 +252,7 @@ class Body:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        name = self._source.scope_at(at).function_name(self._source.tree.of(function))
+        name = self._source.find_scope(at).function_name(self._source.tree.of(function))
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
@@ -341,7 +341,7 @@ class Body:
         if call is not None and call.type in MEMBER_CALLS:
             named = tree.field(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
-        taken = list_parameters(tree, closure, self._source.scope_at(closure))
+        taken = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, one in enumerate(taken):
             yield f"${one.name}", None if position or one.type else holder
 

@@ -404,7 +404,7 @@ class PhpSource:
         """Return the text of the file."""
         return self.tree.text
 
-    def scope_at(self, node: Node) -> Scope:
+    def find_scope(self, node: Node) -> Scope:
         """Return the scope around a node."""
         return self.scopes[max(0, bisect_right(self._starts, node.start_byte) - 1)]
 
@@ -412,7 +412,8 @@ class PhpSource:
     def classes(self) -> tuple[ClassLike, ...]:
         """Return all classes, interfaces, traits and enums, in order."""
         return tuple(
-            build_class(self.tree, node, self.scope_at(node)) for node in self.tree.nodes(_CLASSES)
+            build_class(self.tree, node, self.find_scope(node))
+            for node in self.tree.nodes(_CLASSES)
         )
 
     @cached_property
@@ -423,9 +424,9 @@ class PhpSource:
     def functions(self) -> tuple[tuple[str, Method], ...]:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
-            (self.scope_at(node).within(found.name), found)
+            (self.find_scope(node).within(found.name), found)
             for node in self.tree.nodes(_FUNCTIONS)
-            for found in (build_method(self.tree, node, self.scope_at(node)),)
+            for found in (build_method(self.tree, node, self.find_scope(node)),)
         )
 
     def statements(self) -> Iterator[Node]:
@@ -437,7 +438,7 @@ class PhpSource:
             else:
                 yield child
 
-    def class_at(self, node: Node) -> ClassLike | None:
+    def find_class(self, node: Node) -> ClassLike | None:
         """Return the innermost class around a node."""
         before = bisect_right(self._class_starts, node.start_byte)
         around = (one for one in reversed(self.classes[:before]) if _contains(one.node, node))
@@ -450,11 +451,11 @@ class PhpSource:
         """
         word = written.lower()
         if word in _RELATIVE or word == "parent":
-            around = self.class_at(near)
+            around = self.find_class(near)
             if around is None:
                 return written
             return (around.parents or (written,))[0] if word == "parent" else around.name
-        return self.scope_at(near).class_name(written)
+        return self.find_scope(near).class_name(written)
 
     def value(self, node: Node | None) -> Value:
         """Return the static value of an expression; COMPUTED if it has none."""

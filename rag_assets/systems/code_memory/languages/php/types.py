@@ -118,7 +118,7 @@ def _assigned_classes(
             for name, kind in _noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
-            for parameter in list_parameters(source.tree, node, source.scope_at(node)):
+            for parameter in list_parameters(source.tree, node, source.find_scope(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
             name = source.tree.field(node, "left")

@@ -50,7 +50,7 @@ def list_units(source: PhpSource) -> tuple[Unit, ...]:
 
 def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
     for one in source.classes:
-        around = source.class_at(one.node.parent or one.node)
+        around = source.find_class(one.node.parent or one.node)
         if one.body is None or (around is not None and around is not one):
             continue
         yield from _units_of_class(source, one)
@@ -107,7 +107,7 @@ def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> 
 
 def _units_of_functions(source: PhpSource) -> Iterator[Unit]:
     for name, function in source.functions:
-        if source.class_at(function.node) is None:
+        if source.find_class(function.node) is None:
             yield _build_unit(source, function.node, "function", name, alone=True)
 
 

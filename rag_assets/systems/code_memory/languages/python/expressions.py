@@ -166,17 +166,17 @@ class _Reader:
             return special(node)
         if kind in _ITEMS:
             items = [self._read_inner(child) for child in _operands_of_sum(node)]
-            return {"of": _ITEMS[kind], "items": items, "at": self._offsets_of(node)}
+            return {"of": _ITEMS[kind], "items": items, "at": self._list_offsets(node)}
         if kind == "parenthesized_expression":
             inside = _operands_of_sum(node)
             return self._read_inner(inside[0]) if len(inside) == 1 else self._mark_computed(node)
         if kind in {"list_splat", "dictionary_splat"}:
             value = self._read_inner(_operands_of_sum(node)[0])
-            return {"of": "spread", "value": value, "at": self._offsets_of(node)}
+            return {"of": "spread", "value": value, "at": self._list_offsets(node)}
         if kind == "conditional_expression":
             inside = _operands_of_sum(node)
             items = [self._read_inner(inside[0]), self._read_inner(inside[-1])]
-            return {"of": "choice", "items": items, "at": self._offsets_of(node)}
+            return {"of": "choice", "items": items, "at": self._list_offsets(node)}
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
@@ -184,7 +184,7 @@ class _Reader:
         parts = parse_f_string(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
             return computed_expression(self._tree, node, "text")
-        at = self._offsets_of(node)
+        at = self._list_offsets(node)
         items = [
             {"of": "name", "name": self._references(text), "at": at} if named else text
             for named, text in parts
@@ -202,12 +202,12 @@ class _Reader:
     def _read_name(self, node: Node) -> Expression:
         name = dotted_name(self._tree, node)
         if name:
-            return {"of": "name", "name": self._references(name), "at": self._offsets_of(node)}
+            return {"of": "name", "name": self._references(name), "at": self._list_offsets(node)}
         return {
             "of": "attribute",
             "object": self._read_inner(node.child_by_field_name("object")),
             "name": self._tree.field(node, "attribute"),
-            "at": self._offsets_of(node),
+            "at": self._list_offsets(node),
         }
 
     def _read_call(self, node: Node) -> Expression:
@@ -228,7 +228,7 @@ class _Reader:
             "call": called,
             "arguments": arguments,
             "named": named,
-            "at": self._offsets_of(node),
+            "at": self._list_offsets(node),
         }
 
     def _read_dictionary(self, node: Node) -> Expression:
@@ -239,7 +239,7 @@ class _Reader:
                 items.append([key, self._read_inner(child.child_by_field_name("value"))])
             else:
                 items.append([None, self._read_inner(child)])
-        return {"of": "dict", "items": items, "at": self._offsets_of(node)}
+        return {"of": "dict", "items": items, "at": self._list_offsets(node)}
 
     def _read_sum(self, node: Node) -> Expression:
         """Return the value of a sum; the grammar nests `a + b + c` to the left."""
@@ -253,7 +253,7 @@ class _Reader:
         items = [self._read_inner(part) for part in [at, *reversed(found)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
-        return {"of": "sum", "items": items, "at": self._offsets_of(node)}
+        return {"of": "sum", "items": items, "at": self._list_offsets(node)}
 
     def _is_addition(self, node: Node) -> bool:
         return self._tree.field(node, "operator") == "+"
@@ -264,7 +264,7 @@ class _Reader:
     def _mark_computed(self, node: Node) -> Expression:
         return computed_expression(self._tree, node, _WHY.get(node.type, "expression"))
 
-    def _offsets_of(self, node: Node) -> list[int]:
+    def _list_offsets(self, node: Node) -> list[int]:
         return _get_offsets(self._tree, node)
 
 

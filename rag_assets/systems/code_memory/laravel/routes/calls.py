@@ -175,7 +175,7 @@ def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
     name = given.at(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
-    machine.spend(machine.program.settings_in(name))
+    machine.spend(machine.program.compute_lookup_cost(name))
     found = machine.program.setting(name, frame.path)
     if found is None:
         return Unknown(f"config('{name}')")

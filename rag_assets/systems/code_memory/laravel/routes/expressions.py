@@ -99,7 +99,7 @@ class Expressions:
         held = node.child_by_field_name("parameters")
         nodes = [] if held is None else held.named_children
         named = [child for child in nodes if child.type.endswith("parameter")]
-        known = list_parameters(self._source.tree, node, self._source.scope_at(node))
+        known = list_parameters(self._source.tree, node, self._source.find_scope(node))
         found = []
         for one, child in zip(known, named, strict=True):
             entry: dict[str, Json] = {"name": one.name, "type": one.type}
@@ -200,7 +200,7 @@ class Expressions:
         if written.upper() in {"__DIR__", "__FILE__"}:
             return {"of": "directory" if written.upper() == "__DIR__" else "file"}
         if written.upper() == "__NAMESPACE__":
-            return self._source.scope_at(node).namespace
+            return self._source.find_scope(node).namespace
         if written.lstrip("\\").upper() == "DIRECTORY_SEPARATOR":
             return "/"
         return {"of": "constant", "class": "", "name": written.lstrip("\\")}

@@ -409,13 +409,15 @@ class Machine:
             if op == "each":
                 return self._evaluate_loop(values, body, frame, outer)
             if values["repeats"]:
-                self.miss_at("a loop whose number of passes is known only at run time", outer)
+                self.record_unresolved(
+                    "a loop whose number of passes is known only at run time", outer
+                )
                 frame.context = replace(frame.context, conditional=True)
             return self._evaluate_body(body, frame)
         finally:
             frame.context = outer
 
-    def miss_at(self, reason: str, context: Context) -> None:
+    def record_unresolved(self, reason: str, context: Context) -> None:
         """Record that the last statement of a context has an unresolved part."""
         self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
@@ -457,7 +459,7 @@ class Machine:
     ) -> Value:
         over = evaluate(self, values["over"], frame)
         if not isinstance(over, dict):
-            self.miss_at("a loop over a computed value", outer)
+            self.record_unresolved("a loop over a computed value", outer)
             frame.context = replace(frame.context, conditional=True)
             over = {Unknown("a key"): Unknown("an element")}
         for key, item in over.items():

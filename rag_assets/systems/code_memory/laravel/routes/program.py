@@ -126,7 +126,7 @@ class Program:
         keys = ((one, name) for one in self.lineage(owner))
         return next((self._members[key] for key in keys if key in self._members), None)
 
-    def settings_in(self, name: str) -> int:
+    def compute_lookup_cost(self, name: str) -> int:
         """Return the cost of looking up a setting: the number of settings that must be searched."""
         files = name.split(".")[:-1]
         return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10

@@ -345,7 +345,7 @@ def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
     for name in asked.names:
-        defined = [one for one in view.spelled(name) if one.role != "key"]
+        defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
         defined.sort(key=partial(_distance, name))
         own = [one for one in defined if _has_passage(one)]
         definitions += own or defined
@@ -374,7 +374,7 @@ def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     if not found and "/" in name:
         uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
         found = view.within_any(uris)
-    found = found or view.spelled(name)
+    found = found or view.find_by_suffix(name)
     return {(one.source, one.name): build_node(one) for one in found}
 
 

@@ -72,7 +72,7 @@ class LooseObjects:
         """Scan again for objects written since the last scan."""
         self._ids = self._scan()
 
-    def beginning_with(self, prefix: str) -> list[str]:
+    def find_by_prefix(self, prefix: str) -> list[str]:
         """Return the ids that start with this prefix."""
         return [oid for oid in self._ids if oid.startswith(prefix)]
 
@@ -240,7 +240,7 @@ class Objects:
 
     def expand_id(self, prefix: str) -> str | None:
         """Return the id with this prefix; None if no id or more than one id has it."""
-        found = set(self._loose.beginning_with(prefix))
+        found = set(self._loose.find_by_prefix(prefix))
         for backend in self._odb().backends:
             try:
                 found.add(str(backend.exists_prefix(prefix)))

@@ -258,7 +258,7 @@ class Repository:
         """Return the files of a tree by path."""
         return {} if tree == _EMPTY else list_files(self.objects, tree)
 
-    def file_at(self, tree: str, path: str) -> TreeFile | None:
+    def find_tree_file(self, tree: str, path: str) -> TreeFile | None:
         """Return one file of a tree; None if the tree lacks it."""
         return None if tree == _EMPTY else find_file(self.objects, tree, path)
 
@@ -313,7 +313,7 @@ class Repository:
         return OriginDescription(self.name, commit, differing)
 
     def _differs(self, tree: str, path: str) -> bool:
-        committed = self.file_at(tree, path)
+        committed = self.find_tree_file(tree, path)
         content = read_unchanged(self.folders.root, path, None, _MAX_COMPARED_BYTES)
         if committed is None or content is None:
             return True

@@ -22,7 +22,7 @@ HIT = cast("Hit", object())
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
-    view.named.return_value = view.spelled.return_value = view.files_called.return_value = []
+    view.named.return_value = view.find_by_suffix.return_value = view.files_called.return_value = []
     view.edges.return_value.edges = []
     monkeypatch.setattr(questions, "Views", lambda _: Mock(view=lambda _: view))
     monkeypatch.setattr(questions, "nearest_names", lambda *_: [])
