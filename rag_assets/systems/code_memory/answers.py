@@ -338,9 +338,11 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None or self.settings is None:
             return _NOTHING
-        uris = resolver.documents(path) if path else []
+        nodes = resolver.symbols(symbol) if symbol else []
+        file = path or ("" if nodes else name)
+        uris = resolver.documents(file) if file else []
         targets = [HistoryTarget(uri, self._place(uri), None) for uri in uris]
-        for node in resolver.symbols(symbol) if symbol else ():
+        for node in nodes:
             if node.uri and node.line_start and node.line_end:
                 shown = f"{shown_name(node.name)}  {self._place(node.uri, node.line_start)}"
                 lines = node.line_start, node.line_end

@@ -27,6 +27,15 @@ _PathsOption = Annotated[
 ]
 
 
+_UsedName = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="A definition or a file; like --symbol.")
+]
+_UsedNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Definitions or files; like --symbol."),
+]
+
+
 @app.command("relations")
 def relations(
     tenant: TenantArgument,
@@ -143,6 +152,7 @@ def serves(
 @app.command("touches")
 def touches(
     tenant: TenantArgument,
+    name: _UsedName = None,
     table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
@@ -151,8 +161,9 @@ def touches(
     json: Json = False,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
+    symbol = name or symbol
     if not (table or symbol or path):
-        raise typer.BadParameter("set at least one of --table, --symbol and --path")
+        raise typer.BadParameter("name a definition or a file, or set --table or --path")
     _print_answer(
         tenant,
         build_caller(principal, role),
@@ -164,6 +175,7 @@ def touches(
 @app.command("impact")
 def impact(
     tenant: TenantArgument,
+    names: _UsedNames = None,
     symbol: _SymbolsOption = None,
     path: _PathsOption = None,
     principal: AsOption = None,
@@ -171,12 +183,13 @@ def impact(
     json: Json = False,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
-    if not (symbol or path):
-        raise typer.BadParameter("set at least one of --symbol and --path")
+    symbols = [*(names or ()), *(symbol or ())]
+    if not (symbols or path):
+        raise typer.BadParameter("name definitions or files, or set --path")
     _print_answer(
         tenant,
         build_caller(principal, role),
-        lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
+        lambda about: about.impact_of(symbols=symbols, paths=path or ()),
         as_json=json,
     )
 
@@ -184,6 +197,7 @@ def impact(
 @app.command("tests")
 def show_tests(
     tenant: TenantArgument,
+    names: _UsedNames = None,
     symbol: _SymbolsOption = None,
     path: _PathsOption = None,
     route: Annotated[
@@ -194,12 +208,13 @@ def show_tests(
     json: Json = False,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
-    if not (symbol or path or route):
-        raise typer.BadParameter("set at least one of --symbol, --path and --route")
+    symbols = [*(names or ()), *(symbol or ())]
+    if not (symbols or path or route):
+        raise typer.BadParameter("name definitions or files, or set --route or --path")
     _print_answer(
         tenant,
         build_caller(principal, role),
-        lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
+        lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route),
         as_json=json,
     )
 
@@ -207,6 +222,7 @@ def show_tests(
 @app.command("history")
 def history(
     tenant: TenantArgument,
+    name: _UsedName = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
     principal: AsOption = None,
@@ -214,8 +230,9 @@ def history(
     json: Json = False,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
+    symbol = name or symbol
     if not (symbol or path):
-        raise typer.BadParameter("set at least one of --symbol and --path")
+        raise typer.BadParameter("name a definition or a file, or set --path")
     _print_answer(
         tenant,
         build_caller(principal, role),

@@ -19,6 +19,8 @@ MEDIA_TYPE: Final = "text/x-derived"
 
 ROUTE: Final = "route:"
 """Prefix of a route's node: `route:GET /invoices/{invoice}`."""
+DESCRIBED: Final = "framework: API description"
+"""The line of a route that only an API description states; its paths may lack a server's prefix."""
 
 ROUTES: Final = "routes"
 TABLES: Final = "tables"

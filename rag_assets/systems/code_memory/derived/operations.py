@@ -11,23 +11,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.model import (
+    DESCRIBED,
+    ROUTE,
+    DerivedDocument,
+    Statement,
+)
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
+    described_route_keys,
     fold_name,
     format_endpoint,
     path_suffixes,
-    route_keys,
 )
 from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
-DESCRIBED: Final = "API description"
-"""The framework of a route that only a description states."""
 _MOST_HANDLERS: Final = 3
 """Maximum number of definitions of one operation; if more have its name, none is its handler."""
 _SHORTEST_WORD: Final = 3
@@ -137,9 +140,8 @@ def _build_document(
         f"route {operation.symbol}",
         f"methods: {method}",
         f"name: {_id(operation)}",
-        f"framework: {DESCRIBED}",
+        DESCRIBED,
         *(f"handler: {one}" for one in targets),
     )
-    keys = [key for one in path_suffixes(path) for key in route_keys((method,), one, "")]
-    called = (*dict.fromkeys([*keys, *route_keys((), path, _id(operation))]),)
+    called = described_route_keys((method,), path, _id(operation))
     return DerivedDocument("route", ROUTE + operation.symbol, called, lines, tuple(stated))

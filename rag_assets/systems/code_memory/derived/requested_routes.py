@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
+    DESCRIBED,
     ROUTE,
     DerivedDocument,
     Statement,
     Unresolved,
 )
-from rag_assets.systems.code_memory.derived.operations import DESCRIBED
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
@@ -111,7 +111,7 @@ class _Routes:
                 self.is_any = True
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
-                is_described = f"framework: {DESCRIBED}" in document.lines
+                is_described = DESCRIBED in document.lines
                 for one in path_suffixes(path) if is_described else [path]:
                     self._add_path(one, end)
                 for key in _list_route_keys(document, path):

@@ -12,10 +12,16 @@ from typing import Any, Final, get_args
 from urllib.parse import unquote
 
 from rag_assets.ingest.chunking.model import EVIDENCE, Fact
-from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.model import DESCRIBED, DerivedDocument, Statement
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, list_keys, route_keys
+from rag_assets.systems.code_memory.symbols.names import (
+    FILE,
+    TABLE,
+    described_route_keys,
+    list_keys,
+    route_keys,
+)
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
 _PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")
@@ -76,7 +82,8 @@ def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")
     _, _, uri = heading["name"].partition(" ")
     path = uri[uri.find("/") :]
-    return route_keys(tuple(filter(None, methods.split(", "))), path, name)
+    make_keys = described_route_keys if DESCRIBED in lines else route_keys
+    return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 
 def _statements(text: str, name: str) -> Iterator[Fact]:

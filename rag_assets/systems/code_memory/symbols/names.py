@@ -77,6 +77,12 @@ def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]
     return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)
 
 
+def described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
+    """Return the keys of a route that may be requested with or without a server's prefix."""
+    keys = [key for end in path_suffixes(uri) for key in route_keys(methods, end, "")]
+    return (*dict.fromkeys([*keys, *route_keys((), uri, name)]),)
+
+
 def table_keys(name: str) -> tuple[str, ...]:
     """Return the keys by which a table is found."""
     return (f"table {name.lower()}",)
