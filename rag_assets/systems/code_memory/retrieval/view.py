@@ -5,6 +5,7 @@ Names that modules re-export are followed to their definitions, and back to the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,6 +60,11 @@ _DEEPEST: Final = 6
 
 _MOST: Final = 500
 """Maximum number of names to look up at once."""
+IMPLEMENTED_BY: Final = "implemented_by"
+"""Kind of the edge from a method of a type to the method of a subtype that a call may run."""
+_SUBTYPES: Final = ("extends", "implements")
+_MOST_IMPLEMENTATIONS: Final = 20
+"""Maximum number of implementations of a method; if it has more, none of them is followed."""
 
 
 class Sought(NamedTuple):
@@ -312,6 +318,51 @@ class View:
         )
         return replace(found, edges=self._resolve_ends(self._filter_permitted(found.edges)))
 
+    def find_implementations(
+        self, keys: Sequence[NodeKey], direction: Direction
+    ) -> list[FoundEdge]:
+        """Return edges from methods of a type to the methods of its subtypes that implement them.
+
+        No text states such an edge. It follows from the relation of the two types, whose evidence
+        it has, and from the equal names of the methods.
+
+        Args:
+            keys: the methods; other nodes have no such edges.
+            direction: out: keys are methods of the type; in: of subtypes; or both.
+        """
+        owners: dict[NodeKey, list[str]] = {}
+        for source, name in keys:
+            owner, member = _split_member(name)
+            if owner:
+                owners.setdefault((source, owner), []).append(member)
+        if not owners:
+            return []
+        types = [*dict.fromkeys(owner for _, owner in owners)]
+        found: list[FoundEdge] = []
+        # A subtype names its type: the edges of types run against those of their methods.
+        opposite: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+        for edge in self.edges(types, opposite[direction], only=_SUBTYPES).edges:
+            sides = {"out": (edge.target,), "in": (edge.stated_of,)}
+            known = sides.get(direction, (edge.target, edge.stated_of))
+            members = [one for owner in known for one in owners.get((edge.source, owner), ())]
+            found += (
+                edge._replace(
+                    kind=IMPLEMENTED_BY, stated_of=edge.target + one, target=edge.stated_of + one
+                )
+                for one in dict.fromkeys(members)
+            )
+        names = {name for edge in found for name in (edge.stated_of, edge.target)}
+        defined = {(one.source, one.name) for one in self.defined(sorted(names))}
+        found = [
+            edge
+            for edge in found
+            if {(edge.source, edge.stated_of), (edge.source, edge.target)} <= defined
+        ]
+        counts = Counter((edge.source, edge.stated_of) for edge in found)
+        return [
+            edge for edge in found if counts[edge.source, edge.stated_of] <= _MOST_IMPLEMENTATIONS
+        ]
+
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Replace each end of the edges that can refer to only one definition with its name."""
         # Names of a SCIP index are whole; they must not lead to a nearer definition.
@@ -449,6 +500,15 @@ def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
     if (source, target) == (edge.stated_of, edge.target):
         return edge
     return edge._replace(stated_of=source, target=target)
+
+
+def _split_member(name: str) -> tuple[str, str]:
+    """Return the owner of a member, and the rest of its name with its separator; "" for others."""
+    for mark in ("::", "."):
+        owner, found, member = name.rpartition(mark)
+        if found and owner and member:
+            return owner, mark + member
+    return "", ""
 
 
 def _get_short_name(name: str) -> str:

@@ -33,7 +33,12 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     other_node,
 )
 from rag_assets.systems.code_memory.retrieval.uses import collect_stated_uses, uses_of_nodes
-from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationsChanged, View
+from rag_assets.systems.code_memory.retrieval.view import (
+    IMPLEMENTED_BY,
+    MOST_EDGES,
+    RelationsChanged,
+    View,
+)
 from rag_assets.systems.code_memory.symbols.names import ENDPOINT, FILE, MEMBER, MIDDLEWARE, TABLE
 
 _KINDS_ADDED: Final = {
@@ -286,9 +291,11 @@ class Walker:
         name, kinds, direction = question.name, question.kinds, question.direction
         walking = _Walking(view, frozenset(kinds), direction)
         frontier = walking.begin(name)
+        frontier += walking.add_implementations(frontier)
         for _ in range(min(depth, MOST_STEPS)):
             if frontier:
                 frontier = walking.step(frontier)
+                frontier += walking.add_implementations(frontier)
         found = walking.found()
         lacks = [
             self._describe_missing(tenant_id, view, question, found),
@@ -398,6 +405,19 @@ class _Walking:
             if class_of_constructor(name)
         ]
         edges = self._edges([*frontier, *members, *made], self._direction)
+        return self._add(edges)
+
+    def add_implementations(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
+        """Follow the frontier's methods to those that implement them, or that they implement.
+
+        This is not a step of its own: a call of a method may run each of its implementations.
+        """
+        if not frontier or (self._kinds and IMPLEMENTED_BY not in self._kinds):
+            return []
+        return self._add(self._view.find_implementations(frontier, self._direction))
+
+    def _add(self, edges: Sequence[FoundEdge]) -> list[NodeKey]:
+        """Add the relations that edges stand for; return the nodes that are new."""
         known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
