@@ -194,7 +194,7 @@ def _short(name: str) -> str:
 
 def _stated(walker: Walker, tenant: str, name: str) -> tuple[Relation, ...]:
     walk = walker.relations(tenant, Caller(), name, direction="out", depth=1)
-    return tuple(one for one in walk.relations if one.source in walk.begun)
+    return tuple(one for one in walk.relations if one.source in walk.start_names)
 
 
 def _targets(relations: Sequence[Relation], kind: str) -> list[str]:

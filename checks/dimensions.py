@@ -92,7 +92,7 @@ def vector_faults(
     return faults
 
 
-def verdict_of_vectors(
+def build_vectors_verdict(
     faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
     """Require that every vector in use is a unit vector of the embedder's dimension."""
@@ -118,7 +118,7 @@ def verdict_of_vectors(
     )
 
 
-def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
+def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """Require that the live mapping, the generation's row and the serving one's row agree."""
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -178,12 +178,12 @@ def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the live mapping with the catalog and the embedder."""
     ctx = context.tenant
     if context.build is not None:
-        return verdict_of_index([_shape(ctx, context.build)], None)
+        return build_index_verdict([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
     present = [one for one in live if ctx.store.indexes.presence(build_index_ref(one)) == "present"]
     shapes = [_shape(ctx, generation) for generation in present]
-    return verdict_of_index(shapes, _serving(ctx))
+    return build_index_verdict(shapes, _serving(ctx))
 
 
 def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
@@ -202,7 +202,7 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
         for item in batch if by_text else ():
             used = _select_faults(hashes.get(item.chunk_set_key, ()), by_text)
             faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
-    return verdict_of_vectors(faulty, scanned, absent, embedder.dimensions)
+    return build_vectors_verdict(faulty, scanned, absent, embedder.dimensions)
 
 
 def _select_faults(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:

@@ -9,7 +9,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
 
 
-def verdict_of_states(
+def build_states_verdict(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
     """Require that every live generation has exactly its entries, in the index it was written to.
@@ -71,10 +71,10 @@ def build_verdict(
             only if there is a difference.
     """
     if all(state.healthy for state in states):
-        return verdict_of_states(states, {})
+        return build_states_verdict(states, {})
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     uris = {document.document_id: document.uri for document in documents}
-    return verdict_of_states(states, uris, writer_at_work=writer_at_work())
+    return build_states_verdict(states, uris, writer_at_work=writer_at_work())
 
 
 def _list_comparisons(state: IndexState) -> Iterator[Compared]:

@@ -50,7 +50,6 @@ class Variant:
 _PLAIN: Final = tuple(
     name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
 )
-_STEPS: Final = "rag_assets.search.steps"
 _ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
@@ -59,7 +58,7 @@ def _whole(query: str) -> AskedKinds:
     return AskedKinds(frozenset(), tests=False, topic=query)
 
 
-_WORDS: Final = {f"{_STEPS}.recall.asked_kinds": _whole}
+_WORDS: Final = {"rag_assets.systems.code_memory.retrieval.questions.asked_kinds": _whole}
 
 VARIANTS: Final = (
     Variant("code memory"),
@@ -68,9 +67,9 @@ VARIANTS: Final = (
     Variant("hybrid, as other profiles", _PLAIN, changed=_WORDS),
     Variant("without the walk from names", ("walk",)),
     Variant("without the walk from best candidates", ("expand",)),
-    Variant("without what relations bring", changed={f"{_STEPS}.expand._GAINED": 0.0}),
+    Variant("without what relations bring", changed={f"{_ARRANGING}._GAINED": 0.0}),
     Variant("without the topic in words", changed=_WORDS),
-    Variant("without kinds asked for", changed={f"{_STEPS}.expand.asked_kinds": _whole}),
+    Variant("without kinds asked for", changed={f"{_ARRANGING}.asked_kinds": _whole}),
     Variant(
         "without room for each",
         changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST": 1.0},

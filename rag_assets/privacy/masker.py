@@ -109,7 +109,7 @@ class Finding:
 
 
 class Masker:
-    """Masks credentials; one per process, see masker_of().
+    """Masks credentials; one per process, see get_masker().
 
     It caches recent texts: names and questions recur.
     """
@@ -229,7 +229,7 @@ def get_masker(local: Path | None) -> Masker:
 
 @lru_cache(maxsize=4)
 def get_scanner(local: Path | None) -> SecretScanner:
-    """Return the process's scanner for an installation; see masker_of.
+    """Return the process's scanner for an installation; see get_masker.
 
     Forks share the rules that it loaded.
     """

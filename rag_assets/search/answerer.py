@@ -120,7 +120,7 @@ def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
     Args:
         hits: passages that may be cited, by their numbers.
-        seal: see seal_of.
+        seal: see compute_seal.
     """
     passages = "\n\n".join(_format_passage(hit, seal) for hit in hits)
     text = escape_imitations(question.strip())

@@ -31,7 +31,7 @@ def content_words(text: str, analysis: str = "en") -> frozenset[str]:
 
     Args:
         text: a text, or a single word.
-        analysis: the analysis of the text that the terms are compared with; see `analysis_of`.
+        analysis: the analysis of the text that the terms are compared with; see `choose_analysis`.
     """
     return frozenset(lexical_terms(text, analysis).split()) - _stop_terms(analysis)
 

@@ -232,12 +232,12 @@ class Database:
 
     @contextmanager
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
-        """Open a transaction like begin_for that excludes all other transactions for this tenant.
+        """Open a transaction like begin_tenant that excludes all other transactions for this tenant.
 
         Use it for changes to rows that a running sync may also change, and keep it short.
 
         Raises:
-            TenantGone: see begin_for.
+            TenantGone: see begin_tenant.
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._begin_transaction(ref, exclusive=True) as connection:

@@ -202,7 +202,7 @@ def build_forms(
     """Return the terms that a word has in texts, each with the analyses that produce it.
 
     Args:
-        word: a word as `words_in` returns it.
+        word: a word as `list_words` returns it.
         analyses: analyses of the texts.
     """
     forms: dict[str, set[str]] = {}

@@ -51,7 +51,7 @@ class QueryWords:
     """The words of a query.
 
     Attributes:
-        terms: words as `words_in` returns them, each with its number of occurrences in the query.
+        terms: words as `list_words` returns them, each with its number of occurrences in the query.
         title_words: words of the terms, as they are written in titles and headings, each with its
             terms.
         analyses: the expected analyses of the entries.

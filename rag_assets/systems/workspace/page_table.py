@@ -438,7 +438,7 @@ class PageLists:
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 
     def unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
-        """Return the pages with an unknown parent; see directly_below()."""
+        """Return the pages with an unknown parent; see list_children()."""
         above = pages.alias("above")
         known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
         return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)

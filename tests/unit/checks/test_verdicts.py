@@ -14,11 +14,11 @@ from rag_assets.checks.dimensions import (
     IndexShape,
     ServingShape,
     VectorFault,
+    build_index_verdict,
+    build_vectors_verdict,
     vector_faults,
-    verdict_of_index,
-    verdict_of_vectors,
 )
-from rag_assets.checks.drift import verdict_of_states
+from rag_assets.checks.drift import build_states_verdict
 from rag_assets.checks.isolation import build_verdict as verdict_of_isolation
 from rag_assets.checks.isolation import find_fault
 from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, Scanned, find_leaks
@@ -154,7 +154,7 @@ def test_no_vectors_have_no_faults() -> None:
 
 def test_a_shared_vector_counts_once_and_names_every_document() -> None:
     fault = VectorFault("t", "norm 2")
-    verdict = verdict_of_vectors(
+    verdict = build_vectors_verdict(
         [FaultyDocument("files/a.md", fault), FaultyDocument("files/b.md", fault)], 10, 0, 384
     )
     assert not verdict.passed
@@ -186,13 +186,13 @@ SERVING = ServingShape(dimensions=3, embedder_dimensions=3, current=True)
 def test_mapping_catalog_and_embedder_must_agree(
     shape: IndexShape, serving: ServingShape | None, fault: str | None
 ) -> None:
-    verdict = verdict_of_index([shape], serving)
+    verdict = build_index_verdict([shape], serving)
     assert verdict.passed == (fault is None)
     assert [row[2] for row in verdict.offenders] == ([] if fault is None else [fault])
 
 
 def test_a_tenant_without_an_index_agrees() -> None:
-    assert verdict_of_index([], None).passed
+    assert build_index_verdict([], None).passed
 
 
 # -- drift
@@ -219,14 +219,14 @@ def state(drift: Drift, *, index: Presence = "present", alias: bool = True) -> I
 def test_every_kind_of_drift_fails(
     found: IndexState, offender: tuple[int, str, str] | None
 ) -> None:
-    verdict = verdict_of_states([found], {"d": "files/d.md"})
+    verdict = build_states_verdict([found], {"d": "files/d.md"})
     assert verdict.passed == (offender is None)
     assert verdict.offenders == (() if offender is None else (offender,))
     assert verdict.severity == "ERROR"
 
 
 def test_drift_during_a_write_is_a_warning() -> None:
-    verdict = verdict_of_states([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
+    verdict = build_states_verdict([state(Drift(2, 1, missing=("d",)))], {}, writer_at_work=True)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
 

@@ -38,7 +38,7 @@ _CHECKSUM = sql.SQL(
     "('x' || left(encode(sha256(convert_to(c.entry_id, 'UTF8')), 'hex'), 15))::bit(60)::bigint"
     "::numeric * (c.ordinal + 1)"
 )
-"""See checksum_of()."""
+"""See compute_checksum()."""
 _DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 _COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 _OWN_SCHEMAS = (

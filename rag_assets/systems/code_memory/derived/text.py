@@ -34,7 +34,7 @@ _NAME: Final = "name: "
 _HOWS: Final = frozenset(get_args(How))
 _STATED: Final = "stated"
 INDEX: Final = "scip "
-"""Start of the text of a SCIP index, see rag_assets.systems.code_memory.scip."""
+"""Start of the text of a SCIP index, see derived.scip."""
 REFERENCES: Final = "references "
 """Start of the heading of a document with the references of one file; the file's URI follows."""
 

@@ -239,6 +239,8 @@ class FileWalk:
         if chain[0] in grammar.own_types:
             return Name(scope.type) if scope.type else None
         binding = self.find_binding(chain[0])
+        if grammar.implicit and len(chain) > 1 and not self._is_bound(chain[0]):
+            binding = scope.fields.get(chain[0])
         own = scope.type + grammar.separator + chain[0]
         if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
             return Name(own)

@@ -300,7 +300,7 @@ _NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized
 """Matches the names that `with … as (` defines; they are not tables."""
 
 _NO_TABLES: Final = frozenset(
-    {"select", "set", "lateral", "unnest", "only", "values", "where"}
+    {"select", "set", "fetch", "lateral", "unnest", "only", "values", "where"}
     | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
 )
 """Words that may stand where a query has a table; in quotation marks, they are names."""

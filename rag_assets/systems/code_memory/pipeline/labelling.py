@@ -307,7 +307,7 @@ class Survey:
     """The few facts of all files of a repository that determine how much more must be read.
 
     Attributes:
-        signs: the signs of all files; see signs_of.
+        signs: the signs of all files; see find_signs.
         files: the facts that decide labels, by document; in a repository that uses Django, all
             facts of Python files do.
     """

@@ -120,6 +120,36 @@ def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
     assert not named(code, "calls")
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (
+            "java",
+            "package shop;\nclass Checkout {\n  private Payments payments;\n"
+            "  void pay() { payments.charge(); }\n"
+            "  void other(Cash payments) { payments.charge(); }\n"
+            "  void unknown() { var payments = find(); payments.charge(); }\n}\n",
+        ),
+        (
+            "swift",
+            "class Checkout {\n  let payments: Payments\n"
+            "  func pay() { payments.charge() }\n"
+            "  func other(payments: Cash) { payments.charge() }\n"
+            "  func unknown() { let payments = find(); payments.charge() }\n}\n",
+        ),
+    ],
+)
+def test_a_field_is_a_receiver_without_its_instance_unless_a_local_name_hides_it(
+    language: str, text: str
+) -> None:
+    calls = [one for one in READERS[language](text).facts if one.kind == "calls"]
+    assert {
+        (one.symbol.rpartition(".")[2], one.values["name"])
+        for one in calls
+        if one.values["name"].endswith("charge")
+    } == {("pay", "Payments.charge"), ("other", "Cash.charge")}
+
+
 def test_what_no_file_of_go_binds_is_of_its_package() -> None:
     text = """package bills
 func F(given func(), other *Other) {

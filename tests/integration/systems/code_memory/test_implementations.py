@@ -1,0 +1,106 @@
+"""A call of an interface's method leads to the methods that implement it, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller
+from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.retrieval.walk import Walker
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+TENANT = "implementations"
+LARGE = 24
+FILES = {
+    "src/shop/Payments.java": (
+        "package shop;\n\npublic interface Payments {\n    void charge(int cents);\n}\n"
+    ),
+    "src/shop/CardPayments.java": (
+        "package shop;\n\npublic class CardPayments implements Payments {\n"
+        "    public void charge(int cents) { gateway(cents); }\n"
+        "    void gateway(int cents) {}\n}\n"
+    ),
+    "src/shop/Checkout.java": (
+        "package shop;\n\npublic class Checkout {\n    private final Payments payments;\n"
+        "    public void pay(int cents) { payments.charge(cents); }\n}\n"
+    ),
+    "web/mail.ts": (
+        "export interface Mailer {\n  deliver(text: string): void;\n}\n"
+        "export class SmtpMailer implements Mailer {\n  deliver(text: string): void {}\n}\n"
+        "export class Signup {\n  constructor(private mailer: Mailer) {}\n"
+        "  register(): void { this.mailer.deliver('hi'); }\n}\n"
+    ),
+    "app/Reports.php": (
+        "<?php\nnamespace App;\ninterface Reports { public function render(): string; }\n"
+        "class PdfReports implements Reports { public function render(): string { return ''; } }\n"
+        "class Screen {\n    public function __construct(private Reports $reports) {}\n"
+        "    public function show() { return $this->reports->render(); }\n}\n"
+    ),
+    "src/shop/Base.java": (
+        "package shop;\n\npublic abstract class Base {\n    public void boot() {}\n"
+        "    public void start() { boot(); }\n}\n"
+    ),
+    **{
+        f"src/shop/Part{number}.java": (
+            f"package shop;\n\npublic class Part{number} extends Base {{\n"
+            "    public void boot() {}\n}\n"
+        )
+        for number in range(LARGE)
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
+    root = shared_installation.home.parent / "sources" / TENANT
+    write(root, FILES)
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*.*"]}],
+    )
+    driver.sync(TENANT)
+    session = driver.session
+    record = session.catalog.tenants.get(TENANT)
+    reader = DocumentReader(session.catalog, session.store)
+    return CodeAnswers(reader, session.embedders.tenant(record), Caller())
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "place"),
+    [
+        ("CardPayments.charge", "src/shop/Checkout.java:5  Checkout.pay"),
+        ("SmtpMailer.deliver", "web/mail.ts:9"),
+        ("PdfReports::render", "app/Reports.php:7"),
+    ],
+)
+def test_callers_of_an_interface_use_its_implementations(
+    about: CodeAnswers, implementation: str, place: str
+) -> None:
+    assert place in about.what_touches(symbol=implementation)
+    assert place.partition("  ")[0].partition(":")[0] in about.impact_of(symbols=[implementation])
+
+
+def test_a_method_that_is_implemented_too_often_leads_to_no_implementation(
+    about: CodeAnswers,
+) -> None:
+    found = Walker(about.reader.catalog).relations(
+        TENANT, Caller(), "shop.Base.start", direction="out", depth=2
+    )
+    assert {(one.kind, one.target) for one in found.relations} == {("calls", "shop.Base.boot")}
+    assert "Base.start" in about.impact_of(symbols=["shop.Part3.boot"])
