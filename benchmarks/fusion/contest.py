@@ -55,8 +55,8 @@ from benchmarks.measure import PROJECT, RESULTS, WORK, load, machine, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.search.fusion import fuse_rankings
 from rag_assets.search.progress import Ranking, RankingKind
+from rag_assets.search.rankings import fuse_rankings
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
 from rag_assets.storage.index.query_words import parse_query_words

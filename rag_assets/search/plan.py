@@ -19,10 +19,10 @@ from types import MappingProxyType
 from rag_assets.common.errors import ConfigurationError, IndexInconsistent, InvalidRequest
 from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.search.access import MANY_SCOPES, FlatScopes, moved_pages
-from rag_assets.search.fusion import Fuse
 from rag_assets.search.hits import Budget
 from rag_assets.search.model import MAX_PAGES, IndexFault, SearchRequest
 from rag_assets.search.progress import ResolvedSearch, SearchProgress, Timings
+from rag_assets.search.rankings import Fuse
 from rag_assets.search.read import Gather, Join, Read
 from rag_assets.search.recall import Recall, Verify
 from rag_assets.search.scoring import Rerank, Score

@@ -232,7 +232,7 @@ class Database:
 
     @contextmanager
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
-        """Open a transaction like begin_tenant that excludes all other transactions for this tenant.
+        """Open a transaction like begin_tenant that excludes all others for this tenant.
 
         Use it for changes to rows that a running sync may also change, and keep it short.
 

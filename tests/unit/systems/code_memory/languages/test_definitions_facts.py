@@ -125,17 +125,21 @@ def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
     [
         (
             "java",
-            "package shop;\nclass Checkout {\n  private Payments payments;\n"
-            "  void pay() { payments.charge(); }\n"
-            "  void other(Cash payments) { payments.charge(); }\n"
-            "  void unknown() { var payments = find(); payments.charge(); }\n}\n",
+            (
+                "package shop;\nclass Checkout {\n  private Payments payments;\n"
+                "  void pay() { payments.charge(); }\n"
+                "  void other(Cash payments) { payments.charge(); }\n"
+                "  void unknown() { var payments = find(); payments.charge(); }\n}\n"
+            ),
         ),
         (
             "swift",
-            "class Checkout {\n  let payments: Payments\n"
-            "  func pay() { payments.charge() }\n"
-            "  func other(payments: Cash) { payments.charge() }\n"
-            "  func unknown() { let payments = find(); payments.charge() }\n}\n",
+            (
+                "class Checkout {\n  let payments: Payments\n"
+                "  func pay() { payments.charge() }\n"
+                "  func other(payments: Cash) { payments.charge() }\n"
+                "  func unknown() { let payments = find(); payments.charge() }\n}\n"
+            ),
         ),
     ],
 )
