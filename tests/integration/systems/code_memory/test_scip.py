@@ -86,7 +86,7 @@ def test_an_index_makes_possible_uses_certain_and_drops_those_of_other_definitio
     made = repository(shared_installation, tenant)
     driver.sync(tenant)
     before = answers(driver, tenant).what_touches(symbol="shop.carts.Cart.close")
-    assert "possibly shop.carts.Cart.close, one of 2 definitions of the name (2):" in before
+    assert "possibly Cart.close, one of 2 definitions of the name (2):" in before
     assert "SCIP" not in before
     assert reported(driver, tenant) is None
     made.write({"index.scip": INDEX})
