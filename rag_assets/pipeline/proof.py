@@ -221,7 +221,7 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.texts - (needed.texts or set()),
     )
     # Another document may contain one of the erased sentences in a chunk of its own.
-    elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
+    elsewhere = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
     elsewhere |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
     phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
     return Traces(ids, dead, phrases, sorted(names))
@@ -401,7 +401,7 @@ def require_nothing_left(
     )
     if places:
         raise ErasureIncomplete(
-            f"data of {subject} is left ({places}), so no receipt was written yet",
+            f"data of {subject} still exists ({places}), so no receipt has been written",
             hint=f"the erasure stays open: continue it with `{command}`{waiting}",
         )
 

@@ -294,7 +294,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
         number: build.context for number, build in find_builds(ctx, generations).items()
     } or {0: ctx}
     for number, build in contexts.items():
-        record_missing(build, number, build.config_key)
+        record_missing_keys(build, number, build.config_key)
     recorded = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
     for number, build in contexts.items():
@@ -316,7 +316,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     return NeededKeys(known, complete=not recorded.unknown)
 
 
-def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
+def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of those versions that were indexed before keys were recorded."""
     for batch in batched(
         ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH

@@ -99,7 +99,9 @@ def _send_once(
             is an error, because it may only lack its write alias.
     """
     done = 0
-    aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
+    aliased = (
+        {**action, "_index": mapping.alias_for_writes(action["_index"])} for action in actions
+    )
     with translated_errors(client):
         for ok, item in streaming_bulk(
             client,
