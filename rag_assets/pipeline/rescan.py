@@ -362,7 +362,7 @@ def read_rules_version() -> str:
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
-    """Start to scan a tenant's stored data; None if the present rules were already applied."""
+    """Start to scan a tenant's stored data; None if the current rules were already applied."""
     version = read_rules_version()
     if ctx.scanned.get("version") == version:
         return None

@@ -91,7 +91,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
-        # Former versions come last, so that the present version of a document has priority.
+        # Former versions come last, so that the current version of a document has priority.
         item.document.document_id: _version(
             ctx, item, head, kinds.get(item.document.document_id, {})
         )

@@ -165,7 +165,7 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace each credential in a text by the name of its rule; return the text and the rules.
+        """Replace each credential with the name of its rule; return the text and the rules.
 
         Use this if offsets need not stay valid: a name is more informative than filler characters.
         """

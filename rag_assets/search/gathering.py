@@ -268,7 +268,7 @@ def _differ_in_meaning(one: Wording, other: Wording) -> bool:
     """Return whether words that only one of the passages has may change its meaning.
 
     A replaced word may be a name, or the opposite of the other word. Additional words do not change
-    the meaning if they form a sentence of their own.
+    the meaning if they form their own sentence.
     """
     more, less = one.counted - other.counted, other.counted - one.counted
     if not (more or less):

@@ -341,7 +341,7 @@ class Verify:
 
 
 def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
-    """Return whether a search that filters by scopes would find more than is left here.
+    """Return whether a search that filters by scopes would find more than remains here.
 
     A ranking that ended before its limit is complete.
     """

@@ -286,7 +286,7 @@ class KnownModel:
         request_tokens: maximum tokens of a request; None for no limit.
         request_texts: maximum texts of a request.
         task_types: whether a request states the use of its texts.
-        document_prefix, query_prefix: text put before a text to state its use.
+        document_prefix, query_prefix: text in front of a text, to state its use.
         price: price at the provider's own server; None if unknown.
     """
 
@@ -327,7 +327,7 @@ class RemoteModel:
             `dimensions`.
         task_types: whether a request states the use of its texts.
         base_url: address of a server other than the provider's own.
-        document_prefix, query_prefix: text put before each text to state its use.
+        document_prefix, query_prefix: text in front of each text, to state its use.
         limits: limits of a call.
         key_optional: whether the server may accept requests without a key.
         settings: settings of the provider's connections.

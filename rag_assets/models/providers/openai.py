@@ -173,7 +173,7 @@ def _read_tokens(body: Mapping[str, Any]) -> int | None:
 
 _BETWEEN_TOKENS_SECONDS = 60.0
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-"""Thinking that some self-hosted servers put before the model's answer."""
+"""Thinking that some self-hosted servers put in front of the model's answer."""
 
 
 class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):

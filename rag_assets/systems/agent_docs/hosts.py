@@ -63,7 +63,7 @@ def build_servers(
     """Return the configuration of each agent's server, by server name.
 
     It includes the working directory and our environment variables that are set now: hosts start
-    servers in a folder of their own, and pass few variables to them.
+    servers in their own folder, and pass few variables to them.
 
     Args:
         command: absolute path of `rag-assets`.

@@ -111,7 +111,7 @@ class Entries:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
-            note: function that adds the present content to the locations that the entry is about.
+            note: function that adds the current content to the locations that the entry is about.
             caller: the caller, who must have access to the project.
 
         Raises:

@@ -154,7 +154,7 @@ def pages(
         "size": size,
         "source_includes": fields,
         "track_total_hits": False,
-        # Otherwise the hits of only some shards could be taken for all hits.
+        # Otherwise the hits of only some shards could be treated as all hits.
         "allow_partial_search_results": False,
     }
     if vectors:
@@ -382,7 +382,7 @@ def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> B
 def _header(index_name: str, routing: str | None) -> dict[str, Any]:
     """Return the header of a search in a request with several searches.
 
-    Partial results are refused: the hits of only some shards could be taken for all hits.
+    Partial results are refused: the hits of only some shards could be treated as all hits.
     """
     routed = {} if routing is None else {"routing": routing}
     return {"index": index_name, "allow_partial_search_results": False, **routed}

@@ -39,7 +39,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class _ClassPart:
-    """A part of a class that is a unit of its own, or a nested class that yields several units."""
+    """A part of a class that is a separate unit, or a nested class that yields several units."""
 
     node: Node
     role: Role
@@ -119,7 +119,7 @@ def _unit_of_text_between(
 
 
 def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_ClassPart]:
-    """Yield the parts of a class that are units of their own, in order."""
+    """Yield the parts of a class that are separate units, in order."""
     by_node = {member.node.id: member for member in one.members}
     small = _is_small(source, one)
     for statement, _ in source.statements(one.body):
