@@ -65,7 +65,7 @@ def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
 
 
 def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
+    """Copy missing vectors to the separate store and delete surplus ones, so that searches use it.
 
     No text is embedded. If this is interrupted, the next call continues.
 

@@ -238,7 +238,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions; with others, a build would never be complete.
+    """Require a local model's own dimensions; with other dimensions, no build is complete.
 
     Raises:
         InvalidRequest: the model has different dimensions, or is not installed.
