@@ -46,7 +46,7 @@ def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     ),
 )
 def clock_check(context: CheckContext) -> Verdict:
-    """Compare the clock with the trusted time, and the tenant's times with the present time."""
+    """Compare the clock with the trusted time, and the tenant's times with the current time."""
     ctx = context.tenant
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):

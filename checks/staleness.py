@@ -87,7 +87,7 @@ def behind_at_source(
         pruned: ids of documents deleted for their age, which their source may still have.
         last_listing: when the catalog last recorded a listing of the source.
         first: whether no listing of the source was ever recorded, so that the lag is unknown.
-        now: the present time; later times of change are replaced by it.
+        now: the current time; later times of change are replaced by it.
         named: returns the printable name of a document that is not in the catalog.
     """
     gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}

@@ -35,7 +35,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Holds the lock of a run's tenant from the first step to the last.
 
     Attributes:
-        wait_seconds: how long a run waits for the present holder before it fails.
+        wait_seconds: how long a run waits for the current holder before it fails.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]

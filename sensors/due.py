@@ -18,7 +18,7 @@ class TenantState:
     """The state that decides whether a tenant's pipeline must run.
 
     Attributes:
-        digests: digests of the present listing, by source.
+        digests: digests of the current listing, by source.
         unlisted: why a source could not be listed, by source; such a source does not make the
             tenant due.
         config_key: key of the configuration and the components in force.

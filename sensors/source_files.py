@@ -41,7 +41,7 @@ _parsed = ParsedTenants()
     "source_files",
     (
         "Lists tenants' sources without reading a file, and requests a run where listing or "
-        "configuration differ from the last successful sync, where work is left, or where "
+        "configuration differ from the last successful sync, where work remains, or where "
         "documents reach their retention. A listing that fails is never taken as empty: one run "
         "fails for it. "
         "Tenants whose sources the change watcher watches have their turn once a minute, and it is "

@@ -4,7 +4,7 @@ Any client that reaches the service can open connections without a token. A conn
 it sends no request or reads no answer in time. If there are too many connections, the one that has
 waited longest for a request is closed.
 
-The parser calls back for every header and has no limits of its own. So it is fed in small slices.
+The parser calls back for every header and has no limits. So it is fed in small slices.
 Parsing stops as soon as a limit is exceeded or a complete request waits for its answer.
 """
 
@@ -199,7 +199,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             await send(message)
             if not cycle.keep_alive:
                 self._is_close_announced = True
-                # The base class would close at once, and lose the answer if the client still
+                # The base class would close immediately, and lose the answer if the client still
                 # sends. _hang_up() waits for the client.
                 cycle.keep_alive = True
 
@@ -266,7 +266,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _hang_up(self) -> None:
         self._deaf = True
         if not self.transport.is_closing():
-            # Closing at once would lose the answer if the client still sends.
+            # Closing immediately would lose the answer if the client still sends.
             self.transport.write_eof()
             self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 

@@ -105,7 +105,7 @@ class Answer:
         query_id: id for feedback; None if the tenant is disabled.
         threshold: minimum cosine of an entry; None without a threshold.
         disabled: whether the tenant is disabled; then the answer is empty.
-        warnings: names in the question that match no entry, in any spelling variant.
+        warnings: names in the question that no entry contains in any spelling.
     """
 
     query_id: UUID | None

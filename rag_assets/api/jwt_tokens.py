@@ -108,7 +108,7 @@ class KeySet:
         )
 
     def _renew(self) -> None:
-        """Fetch the keys, unless they were requested just before or another thread fetches them."""
+        """Fetch the keys, unless this was done shortly before or another thread is doing it."""
         # Until the keys have been fetched once, all threads must wait for them.
         if not self._fetching.acquire(blocking=not self._keys):
             return

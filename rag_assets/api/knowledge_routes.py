@@ -192,7 +192,7 @@ async def answer(
 ) -> AnswerResult:
     """Answer a question with the tenant's chat model, from the tenant's knowledge.
 
-    Sentences that cite no passage are removed. If no sentence is left, or no passage was found, the
+    Sentences that cite no passage are removed. If no sentence remains, or no passage was found, the
     answer is empty, with `needs_clarification` and the `reason`.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)

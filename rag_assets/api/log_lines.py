@@ -96,7 +96,7 @@ class BackgroundLogHandler(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line and return at once."""
+        """Queue a line and return immediately."""
         try:
             self._waiting.put_nowait(self.format(record))
         except Full:

@@ -38,7 +38,7 @@ class RequestMetrics:
         )
 
     def text(self) -> bytes:
-        """Return the metrics as text for Prometheus, summed over all workers, also ended ones."""
+        """Return the metrics of all workers, including ended ones, as text for Prometheus."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self._registry)

@@ -351,8 +351,8 @@ async def delete_record(
 ) -> Written:
     """Delete a record. For admins and writers.
 
-    Searches omit the record at once. Deleting a missing record is allowed. A block is removed from
-    its page. With a page, all its records and the records of all pages below it are deleted. A
+    Searches omit the record immediately. Deleting a missing record is allowed. A block is removed
+    from its page. With a page, all its records and the records of all pages below it are deleted. A
     deletion that is older than the last write is `outdated`. So is a write that arrives after the
     deletion but is older.
     """

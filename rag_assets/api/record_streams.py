@@ -45,7 +45,7 @@ _CONTENT = "/records/file/{source_id:path}/content"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
 
 
-class _OfContent(Streamed):
+class _ContentRoute(Streamed):
     """A route for contents; it does not match if `/content` is a part of the record's id."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -60,7 +60,7 @@ class _OfContent(Streamed):
         return super().matches(scope)
 
 
-contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=_OfContent)
+contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=_ContentRoute)
 
 
 @contents.put(

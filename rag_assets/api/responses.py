@@ -65,7 +65,7 @@ class Written:
 
     Attributes:
         document_id: id of the document.
-        outcome: `queued`: the next sync indexes it; `removed`: searches omit it at once;
+        outcome: `queued`: the next sync indexes it; `removed`: searches omit it immediately;
             `unchanged`: the write made no difference; `secret`: no part of it is stored;
             `excluded`: it is stored but not searchable, such as a comment resolved long ago;
             `outdated`: a later write of the record came first, so this write is ignored.

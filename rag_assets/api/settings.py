@@ -19,7 +19,7 @@
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | concurrent searches; a tenant gets at most three quarters |
 | RAG_ASSETS_SERVICE_THREADS | 8 | concurrent reads of lists and documents; same share per tenant |
 | RAG_ASSETS_SERVICE_UPLOADS | 16 | concurrent uploads; same share per tenant |
-| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request may wait; longer waits are refused at once |
+| RAG_ASSETS_SERVICE_WAIT | 10 | seconds a request may wait; longer waits are refused immediately |
 | RAG_ASSETS_SERVICE_KEEP_ALIVE | 75 | seconds that a connection may be idle between requests |
 | RAG_ASSETS_SERVICE_WORKERS | 1 | number of worker processes, as `serve --workers`: at most 8 |
 | RAG_ASSETS_SERVICE_PROXIES | none | networks trusted for X-Forwarded-For, separated by commas |

@@ -292,7 +292,7 @@ async def delete_upload(
 ) -> Written:
     """Delete an uploaded file. For admins.
 
-    Searches omit it at once, and its bytes are deleted. Deleting a missing file is allowed.
+    Searches omit it immediately, and its bytes are deleted. Deleting a missing file is allowed.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 

@@ -106,7 +106,7 @@ async def delete_document(
 ) -> Written:
     """Delete a document of any source. For admins.
 
-    Searches omit it at once. A deleted file stays in its source, and is indexed again when it
+    Searches omit it immediately. A deleted file stays in its source, and is indexed again when it
     changes. A purge continues in the background: it removes the document from every store and file,
     verifies this, and ends with the receipt that the response names. Documents on hold are not
     purged.
@@ -134,7 +134,7 @@ async def reindex(
 ) -> Reindexed:
     """Read, parse and index documents again, including failed documents. For admins.
 
-    The present versions of the documents stay searchable until then. Texts that already have a
+    The current versions of the documents stay searchable until then. Texts that already have a
     vector keep it.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(body.tenant_id)

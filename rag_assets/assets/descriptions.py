@@ -223,7 +223,7 @@ GENERATIONS = describe_asset(
     """The builds of a tenant's index, and their progress.
 
 Reported by each run while a build is made, held or published, and daily for tenants with several
-builds. `rag-assets generations list` shows the present state.""",
+builds. `rag-assets generations list` shows the current state.""",
     {
         "progress": "share of the documents that are in the wanted build; Plots shows it over time",
         "documents behind": "documents whose present content the build lacks",

@@ -35,7 +35,7 @@ def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.As
     Args:
         names: naming under which the asset is built.
         usage: usage of all tenants.
-        today: the present day in UTC; it is not over yet, so it is listed but not plotted.
+        today: the current day in UTC; it is not over yet, so it is listed but not plotted.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):

@@ -45,7 +45,7 @@ def generations_report(
 
     Args:
         names: naming under which the asset is built.
-        ctx: context of the tenant with the present configuration.
+        ctx: context of the tenant with the current configuration.
         current: see report_builds.
     """
     reports = report_builds(ctx, current=current)

@@ -143,7 +143,7 @@ def search_index(
     }
     trouble = list(work.unlisted)
     if outage is not None and work.is_superseded:
-        # This does not fail the run: the build of the present configuration continues, possibly
+        # This does not fail the run: the build of the current configuration continues, possibly
         # with another embedder.
         context.log.warning(
             f"generation {work.generation.number} answers searches, but cannot be brought up to"

@@ -72,7 +72,7 @@ def _exists(path: Path) -> bool:
 
 
 class KeyFile:
-    """Reads, creates and replaces the file; its first line after comments is the present key.
+    """Reads, creates and replaces the file; its first line after comments is the current key.
 
     Args:
         path: path of the file.

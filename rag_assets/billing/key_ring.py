@@ -120,7 +120,7 @@ class KeyRing:
     def rotate(self, report: Callable[[int], None] = lambda _: None) -> int:
         """Encrypt every key with a new master key, and return the number of keys.
 
-        A new master key is created in the file; if the environment has master keys, its present one
+        A new master key is created in the file; if the environment has master keys, its current one
         is used. After an interruption at any point, every key can still be read.
 
         Args:

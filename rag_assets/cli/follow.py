@@ -1,8 +1,8 @@
 """Follow changes: sync tenants with changed sources, as the daemon's sensor would.
 
-For a tenant that is due, it runs one slice of work and returns when to check the tenant again: at
-once if work is left, soon if another run is in progress or a file may have changed again. A failure
-is recorded as for the daemon's runs, and the sensor decides about the retry.
+For a tenant that is due, it runs one slice of work and returns when to check the tenant again:
+immediately if work remains, soon if another run is in progress or a file may have changed again. A
+failure is recorded as for the daemon's runs, and the sensor decides about the retry.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class TenantFollower:
         return self._seconds_if_unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
-        """Return whether work is left and the last run made progress."""
+        """Return whether work remains and the last run made progress."""
         counts = {name: stage.counts for name, stage in result.stages.items()}
         left = counts.get("search_index", {}).get("pending", 0)
         now = left, counts.get("embeddings", {}).get("remaining", 0)

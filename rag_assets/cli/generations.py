@@ -131,7 +131,9 @@ def rollback(
     ] = None,
     now: Annotated[
         bool,
-        typer.Option("--now", help="Let it answer at once, and bring it up to date afterwards."),
+        typer.Option(
+            "--now", help="Let it answer immediately, and bring it up to date afterwards."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

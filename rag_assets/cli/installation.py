@@ -103,7 +103,7 @@ def move(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Confirm that the installation is at the present addresses from now on."""
+    """Confirm that the installation is at the current addresses from now on."""
     without_data = without_data or []
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
@@ -185,7 +185,7 @@ def clone(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Give a copied catalog or home folder an identity of its own."""
+    """Give a copied catalog or home folder its own identity."""
     catalog, settings = session.unverified_catalog, session.settings
     row = catalog.installation.read()
     if not confirmed:
@@ -298,7 +298,7 @@ def accept_clock(
     confirmed: Yes = False,
     as_json: Json = False,
 ) -> bool:
-    """Confirm that the present time is right, so that deletions by age go on."""
+    """Confirm that the current time is right, so that deletions by age go on."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,
@@ -406,7 +406,7 @@ def _require_data(
 
 
 def _publish_again(session: Session) -> bool:
-    """Publish each tenant's serving build under the present prefix; False without Elasticsearch."""
+    """Publish each tenant's serving build under the current prefix; False without Elasticsearch."""
     with suppress(ServiceUnavailable):
         names = session.store.indexes.names()
         for record in session.catalog.tenants.all():

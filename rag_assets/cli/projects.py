@@ -220,7 +220,7 @@ def _profile_over_api() -> str:
         if profile.projects_over_api:
             return name
     raise ConfigurationError(
-        "no installed system has projects that applications create over the API",
+        "no installed system lets applications create projects over the API",
         hint="choose a profile with --profile",
     )
 

@@ -281,7 +281,7 @@ class Session:
         Raises:
             UnknownTenant: no tenant has that id.
             ConfigurationError: the tenant is disabled.
-            TenantLocked: the present holder did not release the lock in time.
+            TenantLocked: the current holder did not release the lock in time.
         """
         from rag_assets.cli.output import progress
         from rag_assets.storage.catalog.lock import Holder

@@ -1,4 +1,4 @@
-"""Run the pipeline for tenants until no work is left."""
+"""Run the pipeline for tenants until no work remains."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
 def sync_tenant(
     session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
 ) -> TenantSync:
-    """Run the pipeline until no work is left; an error is returned in the result."""
+    """Run the pipeline until no work remains; an error is returned in the result."""
     started = monotonic()
     result = TenantSync(tenant_id)
     try:

@@ -168,7 +168,7 @@ def parse_outcome(
     """Return the answer of a response, or a Retry if the call is to be sent again.
 
     Args:
-        pause: minimum wait before another attempt, in seconds; None if no attempt is left.
+        pause: minimum wait before another attempt, in seconds; None if no attempt remains.
 
     Raises:
         Refused: the service did not serve the request.
@@ -190,7 +190,7 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
 
     Args:
         error: an instance of FAILURES.
-        pause: minimum wait before another attempt, in seconds; None if no attempt is left.
+        pause: minimum wait before another attempt, in seconds; None if no attempt remains.
 
     Raises:
         NotReached: the call is not sent again.

@@ -311,7 +311,7 @@ def split_pattern(
 
 
 def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> Call[Retracted]:
-    """Retract an entry; searches omit it at once. For admins."""
+    """Retract an entry; searches omit it immediately. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/entries/{{entry}}",

@@ -99,7 +99,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
 
 
 def delete_guideline(document_id: str, *, project: str | None = None) -> Call[DeletedDocument]:
-    """Delete a document; contexts omit its passages at once. For admins."""
+    """Delete a document; contexts omit its passages immediately. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/{{document}}",

@@ -110,7 +110,7 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
 def delete_document(
     document_id: str, *, purge: bool | None = None, tenant: str | None = None
 ) -> Call[Written]:
-    """Delete a document of any source; searches omit it at once. For admins.
+    """Delete a document of any source; searches omit it immediately. For admins.
 
     A second deletion changes no data.
 
@@ -191,7 +191,7 @@ def delete_record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
-    """Delete a record; searches omit it at once. For admins and writers.
+    """Delete a record; searches omit it immediately. For admins and writers.
 
     Args:
         source_type, source_id, source: the values with which it was pushed.
@@ -441,7 +441,7 @@ def uploads(*, source: str | None = None, tenant: str | None = None) -> Call[Upl
 
 
 def delete_upload(upload_id: str, *, tenant: str | None = None) -> Call[Written]:
-    """Delete an uploaded file; searches omit it at once. For admins."""
+    """Delete an uploaded file; searches omit it immediately. For admins."""
     return Call(
         "DELETE",
         "/rag/uploads/{upload_id}",

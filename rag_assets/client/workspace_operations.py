@@ -56,7 +56,7 @@ def put_page(
     Args:
         uuid: uuid of the page; the page `root` is above all others.
         parent: uuid of the page above it, which may be put later; None is the root.
-        inherit: True adds `read` to the readers of the page above; False replaces them by `read`.
+        inherit: True adds `read` to the readers of the page above; False replaces them with `read`.
         read: readers of the page and of everything below it.
         archived: whether the page and everything below it are excluded from searches.
         ai: `off` excludes the page and everything below it from searches.

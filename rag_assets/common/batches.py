@@ -21,7 +21,7 @@ def batched(
         items: the items to split.
         size: limit of items in a batch; None for no limit.
         weight: returns the weight of an item, in any unit; required with `most`.
-        most: limit of a batch's weight; None for no limit. A heavier item is in a batch of its own.
+        most: limit of a batch's weight; None for no limit. A heavier item is in its own batch.
 
     Raises:
         ValueError: the size is not positive.

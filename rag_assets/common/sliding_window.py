@@ -51,7 +51,7 @@ class SlidingWindowLimiter:
         self._in_progress += amount
 
     def end(self, started_amount: int, amount: int, now: float) -> None:
-        """Replace an amount in progress by the final amount, counted for one window from now."""
+        """Replace an amount in progress with the final amount, counted for one window from now."""
         self._in_progress -= started_amount
         if self._limit is not None:
             self._ended.append((now, amount))

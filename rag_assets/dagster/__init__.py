@@ -1,4 +1,4 @@
-"""The public API for teams with a Dagster project of their own; other modules are not stable.
+"""The public API for teams with their own Dagster project; other modules are not stable.
 
 ```python
 defs = dg.Definitions.merge(our_definitions, build_defs(name="kb", upstream=["wiki_export"]))

@@ -201,7 +201,7 @@ _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 def begin_anew() -> NoReturn:
-    """Replace this process by a new execution of its program, with the present code."""
+    """Replace this process with a new execution of its program, with the current code."""
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
 
 

@@ -61,20 +61,20 @@ class _Server(MCPServer[None]):
 
     Attributes:
         tools_by_name: all tools.
-        of_profiles: by profile, the registry of tools that replace general tools of the same name.
+        profile_tools: for each profile, the tools that replace general tools of the same name.
         profile_of: reads the profile of a tenant.
     """
 
     tools_by_name: Mapping[str, Tool] = MappingProxyType({})
-    of_profiles: Mapping[str, _ToolsOfProfile] = MappingProxyType({})
+    profile_tools: Mapping[str, _ToolsOfProfile] = MappingProxyType({})
     profile_of: Callable[[str], Awaitable[str]] | None = None
 
     async def list_tools(self) -> list[MCPTool]:
         """Return the tools that the message's caller may use."""
         found = [t for t in await super().list_tools() if self._is_for_caller(t.name)]
-        choosy = self.of_profiles or any(self._is_choosy(t.name) for t in found)
+        choosy = self.profile_tools or any(self._is_choosy(t.name) for t in found)
         profile = await self._profile() if choosy else ""
-        own = self.of_profiles.get(profile)
+        own = self.profile_tools.get(profile)
         before = {t.name: t for t in await own.list_tools()} if own is not None else {}
         suitable = [t for t in found if self.tools_by_name[t.name].suits(profile)]
         return [before.get(t.name, t) for t in suitable]
@@ -98,9 +98,9 @@ class _Server(MCPServer[None]):
 
         Return None if the tenant's profile does not replace the tool.
         """
-        if not any(name in own.names for own in self.of_profiles.values()):
+        if not any(name in own.names for own in self.profile_tools.values()):
             return None
-        own = self.of_profiles.get(await self._profile())
+        own = self.profile_tools.get(await self._profile())
         return own if own is not None and name in own.names else None
 
     async def _exists(self, name: str) -> bool:
@@ -173,10 +173,10 @@ def build_server(
         )
     for tool in server.tools_by_name.values():
         _add_tool(server, knowledge, tool)
-    server.of_profiles = {profile: _ToolsOfProfile() for profile, _ in own}
+    server.profile_tools = {profile: _ToolsOfProfile() for profile, _ in own}
     for (profile, name), tool in own.items():
-        server.of_profiles[profile].names.add(name)
-        _add_tool(server.of_profiles[profile], knowledge, tool)
+        server.profile_tools[profile].names.add(name)
+        _add_tool(server.profile_tools[profile], knowledge, tool)
     for prompt in prompts:
         function = _in_time(knowledge, prompt.function(knowledge), _prompt_error)
         server.prompt(name=prompt.name, description=prompt.description)(function)

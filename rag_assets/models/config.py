@@ -109,7 +109,7 @@ class EmbedderConfig(_ProviderModelConfig):
             tests and benchmarks, since such vectors do not reflect meaning.
         model: the model's name at its provider; local: all-MiniLM-L6-v2, which is shipped, or
             multilingual-e5-small, which the extra "multilingual" installs.
-        path: local: the absolute folder of a model of your own, instead of a shipped model.
+        path: local: the absolute folder of your own model, instead of a shipped model.
         dimensions: length of a vector, if there is a choice or the model is unknown. local:
             needed only if the model's config.json does not set it. deterministic: any, by default
             384.
@@ -122,7 +122,7 @@ class EmbedderConfig(_ProviderModelConfig):
             key.
         connection: settings of the provider, such as the region of a cloud; each provider's
             page lists them.
-        document_prefix, query_prefix: text put before each text or question, if a model
+        document_prefix, query_prefix: text in front of each text or question, if a model
             requires it; local: in place of the prompts of the model's folder.
         requests_per_minute, tokens_per_minute: the limits of the account, enforced here so that
             the provider need not refuse requests.

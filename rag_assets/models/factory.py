@@ -122,8 +122,8 @@ def build_reranker(
 def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
     """Build the embedder of a model's folder by the rules of earlier versions.
 
-    Earlier versions, for example, put no prompts before texts. Vectors that were computed by their
-    rules are searched until a sync replaces them.
+    Earlier versions, for example, put no prompts in front of texts. Vectors that were computed by
+    their rules are searched until a sync replaces them.
 
     Args:
         config: the configuration with which the embedder was built.

@@ -292,7 +292,10 @@ class Guarding:
         return response
 
     def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
-        """Return the form for a token; submitting it redirects to the origin of the new session."""
+        """Return the sign-in page.
+
+        Submitting its token redirects to the origin that serves the new session.
+        """
         page = self.renderer.page("sign_in.html", problem=problem, project=project)
         response = HTMLResponse(page, status)
         if not self.settings.is_secure:

@@ -53,7 +53,7 @@ class ChunkingReport:
         reused: documents whose chunks were already in the lake.
         masked_secrets: number of credentials masked in the documents that this run chunked.
         dropped_secrets: number of chunks dropped because of a credential: they match a described
-            pattern, or only masked characters are left of them.
+            pattern, or only masked characters remain of them.
         secrets: the first documents with credentials, and the rules that found the credentials.
         token_counts: number of tokens of each chunk made by this run.
         sample: the first chunks of the first documents.

@@ -1,13 +1,13 @@
 """Decide whether the clock is right, so that data may be deleted because of its age.
 
 A wrong clock would delete data that cannot be restored: uploads, pushed records, the history of
-searches. So the catalog keeps the latest trusted time. The present time is also trusted
+searches. So the catalog keeps the latest trusted time. The current time is also trusted
 
 - if it is at most a day later than the latest trusted time, or
 - if the machine has not been restarted since then, and its clock has advanced by as much as its
   uptime.
 
-Otherwise nothing is deleted because of its age until a person accepts the present time with
+Otherwise nothing is deleted because of its age until a person accepts the current time with
 `rag-assets installation accept-clock`. A clock that becomes right again is trusted again. Searching
 and indexing continue in the meantime.
 """
@@ -30,7 +30,7 @@ ACCEPT: Final = "rag-assets installation accept-clock"
 
 @dataclass(frozen=True, slots=True)
 class ClockDoubt:
-    """The reason why the present time is not trusted.
+    """The reason why the current time is not trusted.
 
     Attributes:
         kind: whether the clock is far ahead of the trusted time, behind it, or far from Postgres's
@@ -91,10 +91,10 @@ def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 
 
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
-    """Make the present time the trusted time, and correct recorded times that lie after it.
+    """Make the current time the trusted time, and correct recorded times that lie after it.
 
     Raises:
-        ClockDoubted: the present time is far from Postgres's time.
+        ClockDoubted: the current time is far from Postgres's time.
     """
     former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
     doubt = find_doubt(former, now, boot)

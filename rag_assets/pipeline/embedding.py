@@ -169,7 +169,7 @@ def _send(
     *,
     outage: RequestsStopped | None,
 ) -> EmbeddingReport:
-    """Embed texts at once or submit them as a batch; texts already in batches wait."""
+    """Embed texts immediately or submit them as a batch; texts already in batches wait."""
     items_of = partial(_items, ctx, waiting)
     outage = outage or submit_batches(ctx, missing, items_of, ledger.budget)
     submitted = missing & texts_in_batches(ctx).keys()

@@ -149,7 +149,7 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
     """Erase the documents of an erasure from every store, then write its receipt.
 
     Raises:
-        ErasureIncomplete: data of a purged document is left; the erasure stays open.
+        ErasureIncomplete: data of a purged document still exists; the erasure stays open.
     """
     erasure = _count(ctx, erasure)
     if erasure.kind != "purge":
@@ -184,7 +184,7 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
         UnknownDocument: the tenant has no data of one of the documents.
         OnHold: one of the documents is held.
         CatalogSetBack: the catalog was restored from an older dump.
-        ErasureIncomplete: data of the documents is left; the tenant's next run continues.
+        ErasureIncomplete: data of the documents still exists; the tenant's next run continues.
     """
     require_current(ctx)
     for erasure in ctx.catalog.erasures.list_open(ctx.ref.id):
@@ -240,7 +240,7 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
 ) -> tuple[int | None, int]:
-    """Remove deleted entries and rows from files; return how many entries and rows are left.
+    """Remove deleted entries and rows from files; return how many entries and rows remain.
 
     Args:
         rewritten: tables whose pages are all rewritten.

@@ -147,7 +147,7 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
     """Pin a build that answered before, and let it answer once it is up to date.
 
     Args:
-        now: let it answer at once; the next sync brings it up to date.
+        now: let it answer immediately; the next sync brings it up to date.
 
     Returns:
         Whether it answers already.

@@ -277,7 +277,7 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
     """Record how a tenant's builds were made, before its configuration is replaced.
 
     Builds made by earlier versions of the program have no recipe. The recipe is known only for
-    builds of the present configuration.
+    builds of the current configuration.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":
@@ -341,7 +341,7 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
 
 
 def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
-    """Return a build of the configuration, and record its recipe from the present configuration."""
+    """Return a build of the configuration, and record its recipe from the current configuration."""
     recipe = find_recipe(generation, ctx.tenant)
     if recipe is None or recipe == read_recipe(generation):
         return generation

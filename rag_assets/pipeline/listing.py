@@ -215,7 +215,7 @@ def _write_changes(
 ) -> Sequence[Change]:
     """Write the changes of a listing; changes pushed in bulk only while there is time.
 
-    People wait for the rest of the run. Bulk changes that are left are listed by the next run.
+    People wait for the rest of the run. Remaining bulk changes are listed by the next run.
 
     Args:
         ctx, listing, names, scope: see _record.

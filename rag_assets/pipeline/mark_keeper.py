@@ -304,7 +304,7 @@ class MarkKeeper:
     # -- security changes
 
     def security_state(self) -> SecurityState:
-        """Return the present epoch of the catalog."""
+        """Return the current epoch of the catalog."""
         return self._catalog.security.state()
 
     def pending_restore(self) -> RestorePending | None:

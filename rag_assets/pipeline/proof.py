@@ -3,7 +3,7 @@
 Traces are the data that documents leave behind in stores. They are collected before the documents
 are erased, and kept until the erasure ends, so that a run after a crash searches for the same
 traces. They quote the erased text. So the erasure's row stores them encrypted, and the lake stores
-the key as a note. When the erasure ends, the note is deleted; copies of the row that are left in
+the key as a note. When the erasure ends, the note is deleted; copies of the row that remain in
 Postgres files can then no longer be decrypted.
 
 An installation that moved may have left data behind in former locations. Data in locations that can
@@ -91,7 +91,7 @@ class FormerPlaces:
 def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
     """Open the former locations of lake and blobs.
 
-    Indexes under former prefixes are covered together with the present indexes. A former cluster or
+    Indexes under former prefixes are covered together with the current indexes. A former cluster or
     vector server is not reached, because its credentials are not kept.
     """
     row = catalog.installation.read()
@@ -142,7 +142,7 @@ def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
 
 
 def list_incarnations(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
-    """Return the incarnations of a tenant id, up to the present one, that have data in a store."""
+    """Return the incarnations of a tenant id, up to the current one, that have data in a store."""
     return [
         number
         for id_, number in store.incarnations()
@@ -220,8 +220,8 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.chunk_sets - (needed.chunk_sets or set()),
         traces.dead.texts - (needed.texts or set()),
     )
-    # Another document may contain one of the erased sentences in a chunk of its own.
-    elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
+    # Another document may contain one of the erased sentences in its own chunk.
+    elsewhere = ctx.lake.find_phrases_in_kept_texts(dead, traces.phrases)
     elsewhere |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
     phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
     return Traces(ids, dead, phrases, sorted(names))
@@ -401,7 +401,7 @@ def require_nothing_left(
     )
     if places:
         raise ErasureIncomplete(
-            f"data of {subject} is left ({places}), so no receipt was written yet",
+            f"data of {subject} still exists ({places}), so no receipt has been written",
             hint=f"the erasure stays open: continue it with `{command}`{waiting}",
         )
 

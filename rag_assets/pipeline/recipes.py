@@ -110,7 +110,7 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     """Return the tenant, configured as when this build was opened.
 
     Args:
-        embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
+        embedder_id: id of the embedder that the tenant has now. The current limits of that embedder
             also apply to builds that it made.
 
     Raises:

@@ -135,7 +135,7 @@ def purge_tenant(
     Raises:
         OnHold: data of the tenant is held.
         RestorePending: the catalog lacks security changes, and so may lack holds.
-        ErasureIncomplete: data of the tenant is left; the next call continues.
+        ErasureIncomplete: data of the tenant still exists; the next call continues.
     """
     blobs = open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
@@ -180,7 +180,7 @@ def _prove(
     settings: Settings,
     delete_history: Callable[[], None] | None,
 ) -> dict[str, Any]:
-    """Return the proof of a removal; raise ErasureIncomplete if data is left."""
+    """Return the proof of a removal; raise ErasureIncomplete if data still exists."""
     catalog = stores.catalog
     former = open_former_places(catalog, settings)
     traces = read_traces(stores.lake.notes, erasure)

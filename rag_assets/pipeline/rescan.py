@@ -33,7 +33,7 @@ from rag_assets.ingest.sources.model import (
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
 from rag_assets.pipeline.slices import Progress, find_parsed_documents
-from rag_assets.pipeline.versions import record_missing
+from rag_assets.pipeline.versions import record_missing_keys
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.storage.catalog.builds.syncs import Sync
@@ -338,7 +338,7 @@ class MaskedTexts:
         }
         found: dict[str, list[str]] = {}
         for build in builds:
-            record_missing(build.context, build.generation.number, build.context.config_key)
+            record_missing_keys(build.context, build.generation.number, build.context.config_key)
         for number, config_key in keys.items():
             ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
             for batch in batched(ids, _BATCH):
@@ -362,7 +362,7 @@ def read_rules_version() -> str:
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
-    """Start to scan a tenant's stored data; None if the present rules were already applied."""
+    """Start to scan a tenant's stored data; None if the current rules were already applied."""
     version = read_rules_version()
     if ctx.scanned.get("version") == version:
         return None

@@ -237,7 +237,7 @@ class _Describer:
                 return  # The catalog has no data of the tenant that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
-        """Withhold documents at once; the tenant's next run erases them from every store.
+        """Withhold documents immediately; the tenant's next run erases them from every store.
 
         Documents that the catalog does not know are kept out by tombstones with their purged
         contents.

@@ -34,7 +34,7 @@ class BesideState:
     """The vectors of one build in the separate store, compared with the catalog.
 
     Attributes:
-        differing: documents whose vectors differ from what they should be.
+        differing: documents whose vectors do not match the catalog.
         unsound: number of vectors whose length is not 1.
     """
 
@@ -49,7 +49,7 @@ class BesideState:
 
 
 def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
-    """Compare the separately stored vectors of every live build that has some.
+    """Compare separately stored vectors with the catalog, for every live build that has some.
 
     Raises:
         VectorsUnavailable: the server does not answer.
@@ -65,7 +65,7 @@ def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
 
 
 def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
+    """Copy missing vectors to the separate store and delete surplus ones, so that searches use it.
 
     No text is embedded. If this is interrupted, the next call continues.
 

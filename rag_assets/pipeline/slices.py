@@ -1,7 +1,7 @@
 """Slices: the bounded set of documents that one run processes, and the limits of its stages.
 
 While a person has to act, or a spending cap is reached, parsing further slices is useless. So all
-waiting documents that lack a vector are quarantined at once. The following runs process only
+waiting documents that lack a vector are quarantined immediately. The following runs process only
 documents that need no embedding: renames, copies, and edits back to a known text.
 """
 
@@ -327,7 +327,7 @@ def is_permanent(outage: RagAssetsError) -> bool:
 def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     """Return when a document is retried automatically.
 
-    A sync started by a person retries it at once.
+    A sync started by a person retries it immediately.
     """
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):

@@ -242,7 +242,7 @@ def successors(
     A removed document that was not indexed needs no successor.
 
     Args:
-        scope: the access scope of documents without a scope of their own.
+        scope: the access scope of documents without their own scope.
     """
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
@@ -444,7 +444,7 @@ def plan_sources(
                 window=window,
                 allow_deletes=allow_deletes,
             )
-        # Documents that a source excludes by its rules are deleted at once, however many.
+        # Documents that a source excludes by its rules are deleted immediately, however many.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
         folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}

@@ -148,7 +148,7 @@ def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None
     for a while.
 
     Args:
-        former: the present tenant; None for a new tenant.
+        former: the current tenant; None for a new tenant.
 
     Raises:
         ConfigurationError: a package, a folder or a file is missing or not usable; the hint

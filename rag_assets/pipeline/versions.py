@@ -91,7 +91,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
-        # Former versions come last, so that the present version of a document has priority.
+        # Former versions come last, so that the current version of a document has priority.
         item.document.document_id: _version(
             ctx, item, head, kinds.get(item.document.document_id, {})
         )
@@ -294,7 +294,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
         number: build.context for number, build in find_builds(ctx, generations).items()
     } or {0: ctx}
     for number, build in contexts.items():
-        record_missing(build, number, build.config_key)
+        record_missing_keys(build, number, build.config_key)
     recorded = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
     for number, build in contexts.items():
@@ -316,7 +316,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     return NeededKeys(known, complete=not recorded.unknown)
 
 
-def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
+def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of those versions that were indexed before keys were recorded."""
     for batch in batched(
         ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH

@@ -144,7 +144,7 @@ class System:
         tenant_lists: keys of tenants.yaml, in addition to `tenants`, under which tenants are
             listed: a `TenantList` (tenants/lists.py) by the key. The key is also the origin of its
             tenants; the catalog accepts only the origins that its constraint names.
-        problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
+        problems: classes of errors with their own `problem_kind`, by the name of that kind.
         prompts: MCP prompts by name.
         prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the
             text of a document that imitates a heading is escaped.

@@ -133,7 +133,7 @@ class Masker:
         self._loaded.set()
 
     def text(self, text: str) -> str:
-        """Mask the credentials in a text, also percent-encoded ones.
+        """Mask the credentials in a text, including percent-encoded ones.
 
         Its length and all other characters stay the same.
         """
@@ -165,7 +165,7 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace each credential in a text by the name of its rule; return the text and the rules.
+        """Replace each credential with the name of its rule; return the text and the rules.
 
         Use this if offsets need not stay valid: a name is more informative than filler characters.
         """
@@ -183,7 +183,7 @@ class Masker:
         return self.text(text) != text
 
     def findings(self, text: str) -> list[Finding]:
-        """Return the credentials in a text by line, also percent-encoded ones.
+        """Return the credentials in a text by line, including percent-encoded ones.
 
         Raises:
             TimeoutError: the scan took too long.

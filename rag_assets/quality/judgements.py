@@ -104,7 +104,7 @@ class JudgedQuestion:
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
     def names(self, passages: Sequence[Passage]) -> list[str]:
-        """Return a name for each passage, in order: its judgement's name, or a name of its own.
+        """Return a name for each passage, in order: its judgement's name, or its own name.
 
         Each judgement is matched only once, by the first passage that fits. So only one of two
         overlapping passages counts, and chunking makes no difference.

@@ -80,7 +80,7 @@ class KeptVectors:
         """Return the vector of a question that has been prepared; see VectorsOfQuestions."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
 
-    async def reading(
+    async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
         """See VectorsOfQuestions."""

@@ -314,7 +314,7 @@ def _require_place(field: str, uuid: Any) -> None:
     """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
     is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
-        raise invalid(field, f"of a page, {UUID_RULE}")
+        raise invalid(field, f"it must name a page: {UUID_RULE}")
 
 
 def _require_distinct(page: PageBody) -> None:

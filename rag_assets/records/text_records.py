@@ -77,7 +77,7 @@ class RecordBody(BaseModel):
     """A record of an application, as one document.
 
     Attributes:
-        text: all searchable text of the record. If no text is left, delete the record instead.
+        text: all searchable text of the record. If no text remains, delete the record instead.
         media_type: format of the text.
         title: title of the record; None uses the title found in the text.
         uri: address where people read the record, in ASCII without spaces: http, https, mailto, or

@@ -1,6 +1,6 @@
 """Background processes: servers that outlive the command that started them.
 
-A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record
+A `BackgroundProcess` is one server in its own session, recorded in a pid file. The record
 identifies the process by its pid *and* its start time, so that another process with a reused pid is
 never mistaken for the server or signalled. The record also contains the folder and the PID
 namespace, so that neither a copy of the folder nor another container mistakes the server for its
@@ -318,7 +318,7 @@ class BackgroundProcess:
         """Return whether the server runs with different code, or in a different environment.
 
         Args:
-            program: fingerprint of the present code and environment. The record of an earlier
+            program: fingerprint of the current code and environment. The record of an earlier
                 version has no fingerprint.
         """
         record = self.find()

@@ -71,7 +71,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """The present state of one server.
+    """The current state of one server.
 
     Attributes:
         name: name of the server, for people.
@@ -339,7 +339,7 @@ class LocalStack:
         return ElasticsearchConnection.from_url(self.elasticsearch.url)
 
     def status(self) -> list[ServiceStatus]:
-        """Return the present state of every server; each check takes at most two seconds."""
+        """Return the current state of every server; each check takes at most two seconds."""
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,
@@ -363,7 +363,7 @@ class LocalStack:
         return [replace(s, restarts=restarts.get(s.name)) for s in found]
 
     def daemon_status(self) -> ServiceStatus:
-        """Return the present state of Dagster's daemon, and when its sensors last ticked."""
+        """Return the current state of Dagster's daemon, and when its sensors last ticked."""
         status = _get_own_status(self.dagster.daemon, lambda: None, lambda: True)
         record = self.dagster.daemon.find()
         if record is None:

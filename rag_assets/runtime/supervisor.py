@@ -28,7 +28,7 @@ from rag_assets.runtime.program_processes import fingerprint_program
 _POLL_SECONDS: Final = 1.0
 _MAX_DELAY_SECONDS: Final = 300.0
 _STABLE_SECONDS: Final = 600.0
-"""A server that ran for at least so many seconds is restarted at once when it dies."""
+"""A server that ran for at least so many seconds is restarted immediately when it dies."""
 _END_SECONDS: Final = 25.0
 
 

@@ -2,7 +2,7 @@
 
 The report names watched tenants, and tenants that the watcher is about to sync. From it, the sensor
 learns which tenants it need not poll. It is valid while the process that wrote it lives (checked by
-pid and start time) and keeps touching it. So a killed watcher is noticed at once, and a hanging
+pid and start time) and keeps touching it. So a killed watcher is noticed immediately, and a hanging
 watcher within seconds. Hooks create an empty file named like a tenant that has changed.
 """
 

@@ -209,7 +209,7 @@ class FolderTrees:
         return {root for root, identity in self._roots.items() if _identity(root) == identity}
 
     def wake(self) -> None:
-        """Make `read` return at once."""
+        """Make `read` return immediately."""
         os.eventfd_write(self._wakeup, 1)
 
     def add(self, root: str) -> None:
@@ -390,7 +390,7 @@ class SourceFolders:
             self.wake()
 
     def wake(self) -> None:
-        """Make `changes` return at once."""
+        """Make `changes` return immediately."""
         if self._trees is not None:
             self._trees.wake()
 

@@ -69,7 +69,7 @@ class FlatScopes:
 
 
 def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into readable and unreadable ones, by their present scopes."""
+    """Split recently moved pages into readable and unreadable ones, by their current scopes."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(

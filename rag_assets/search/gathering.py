@@ -186,8 +186,8 @@ class Wording:
     text: str
 
     @cached_property
-    def long_runs(self) -> frozenset[str]:
-        """Return the long words between blanks; without blanks, pairs of adjacent characters."""
+    def comparable_parts(self) -> frozenset[str]:
+        """Return the long words; in a script without spaces, all pairs of adjacent characters."""
         runs = self.text.casefold().split()
         if len(self.text) <= _LONGEST_WORDS * len(runs):
             return frozenset(run for run in runs if len(run) >= _LONG)
@@ -268,7 +268,7 @@ def _differ_in_meaning(one: Wording, other: Wording) -> bool:
     """Return whether words that only one of the passages has may change its meaning.
 
     A replaced word may be a name, or the opposite of the other word. Additional words do not change
-    the meaning if they form a sentence of their own.
+    the meaning if they form their own sentence.
     """
     more, less = one.counted - other.counted, other.counted - one.counted
     if not (more or less):
@@ -501,8 +501,8 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
 
 def _have_runs_in_common(one: Wording, other: Wording) -> bool:
     """Return whether two passages have at least half of their long runs in common."""
-    common = len(one.long_runs & other.long_runs)
-    return 2 * common >= max(len(one.long_runs), len(other.long_runs))
+    common = len(one.comparable_parts & other.comparable_parts)
+    return 2 * common >= max(len(one.comparable_parts), len(other.comparable_parts))
 
 
 def _version(candidate: Candidate) -> tuple[str, str]:

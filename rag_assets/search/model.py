@@ -378,7 +378,7 @@ class Hit(Location):
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
         media_type: media type of the document's content; None in a build of the first schema,
-            which answers until a build of the present schema is complete.
+            which answers until a build of the current schema is complete.
         language: language of the text, as in Filters.languages; None if uncertain.
         modified_at: when the document's content was made, to the millisecond. In builds of
             earlier schemas, this and the language are None.

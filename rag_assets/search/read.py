@@ -312,7 +312,7 @@ class Gather:
         self._reader = services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Replace passages by merged hits; read more passages if there are too few hits.
+        """Replace passages with merged hits; read more passages if there are too few hits.
 
         The search is repeated with more candidates if the index may have further hits, or another
         document for the first places; a few times at most.

@@ -160,7 +160,7 @@ class Recall:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
         with progress.timings.part("embed"), limit_time(progress.patience.embedding, _late_error):
-            progress = replace(progress, reading=await self._vectors.reading(*asked))
+            progress = replace(progress, reading=await self._vectors.assess_reading(*asked))
             if progress.reading == "unread" and search.mode != "knn":
                 # Rank by words alone: the vector would hardly depend on the question's meaning.
                 return progress
@@ -341,7 +341,7 @@ class Verify:
 
 
 def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
-    """Return whether a search that filters by scopes would find more than is left here.
+    """Return whether a search that filters by scopes would find more than remains here.
 
     A ranking that ended before its limit is complete.
     """

@@ -358,7 +358,7 @@ def split_answer(answer: str) -> Iterator[Piece]:
     """Yield an answer's sentences, fences, table heads and rows; together they cover the answer.
 
     A marker belongs to the sentence that contains it or directly precedes it. At the start of a
-    line it belongs to the following sentence. On a line of its own it belongs to the line before.
+    line it belongs to the following sentence. On a separate line it belongs to the line before.
     """
     # Markers become spaces, since sentence ends must not depend on markers.
     prose = blank_markers(answer)

@@ -102,10 +102,10 @@ class VectorsOfQuestions(Protocol):
     ) -> Vector:
         """Return the question's vector, from exactly the embedder that built the generation."""
 
-    async def reading(
+    async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how well the generation's embedder reads the question (see coverage)."""
+        """Return how much of the question the generation's embedder recognizes (see coverage)."""
 
     async def close(self) -> None:
         """Close connections; must be called in the event loop that used them."""
@@ -147,10 +147,10 @@ class QuestionVectors:
                 self._vectors[key] = vector
         return vector
 
-    async def reading(
+    async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how well the generation's embedder reads the question (see coverage).
+        """Return how much of the question the generation's embedder recognizes (see coverage).
 
         Raises:
             ProviderError, IndexInconsistent: see `of`.

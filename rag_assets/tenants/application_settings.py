@@ -98,7 +98,7 @@ def settled_embedder(
     """Return the embedder in force after the operator has configured a different embedder.
 
     An embedder with other vectors has to wait, and so does an embedder from the settings. Prices
-    and limits apply at once.
+    and limits apply immediately.
 
     Args:
         settings: the application's settings; the tenant has been indexed.

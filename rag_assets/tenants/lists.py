@@ -1,4 +1,4 @@
-"""Lists of tenants next to tenants.yaml: their protocol and their content."""
+"""Lists of further tenants that tenants.yaml refers to: protocol and content."""
 
 from __future__ import annotations
 

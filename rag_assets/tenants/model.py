@@ -189,7 +189,7 @@ class IndexConfig(_Model):
     """The index of a tenant.
 
     Attributes:
-        placement: "shared" with tenants of equal dimensions, or "dedicated": an index of its own,
+        placement: "shared" with tenants of equal dimensions, or "dedicated": its own index,
             so that other tenants' documents do not affect its text scores.
         vector_index: Elasticsearch's type of kNN index; "auto": the type of the current build; for
             a new build "bbq_hnsw", or "int8_hnsw" below 384 dimensions.
@@ -333,7 +333,7 @@ class Tenant(_Model):
         caps: spending caps for embeddings and answers; finished work is kept.
         auto_repair: whether differences between sources, catalog, lake and index are repaired when
             they are found; otherwise checks report them.
-        retention_days: documents are pruned this many days after their present content was first
+        retention_days: documents are pruned this many days after their current content was first
             embedded: a number for all, or for each source type ("file" for files). Types that are
             not named are kept as long as their source keeps them.
         prune_share: share of a source's documents, if they are more than 20, that is pruned only

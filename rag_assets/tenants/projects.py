@@ -139,9 +139,9 @@ def project_config(
     Args:
         settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
-        present: the present configuration; None for a new project.
-        reset: replace the present configuration by the initial configuration. The caps and the name
-            of the chat model are kept; otherwise the project would spend more, or answer
+        present: the current configuration; None for a new project.
+        reset: replace the current configuration with the initial configuration. The caps and the
+            name of the chat model are kept; otherwise the project would spend more, or answer
             differently.
 
     Raises:

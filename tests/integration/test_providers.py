@@ -184,7 +184,7 @@ def test_a_question_whose_answer_cannot_be_used_is_paid_for(
     usage = shared_installation.session().catalog.usage
     [before] = usage.rows(today(), "asks")
     server.always = Spoilt(lambda answer: {**answer, "data": []})
-    with pytest.raises(WrongShape, match="0 vectors for 1 texts"):
+    with pytest.raises(WrongShape, match="for each of 1 texts; it returned 0"):
         shared_installation.search("asks", "Where do I park?")
     shared_installation.retriever.close()
     [after] = usage.rows(today(), "asks")

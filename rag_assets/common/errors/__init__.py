@@ -40,7 +40,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── CatalogSetBack            the catalog was restored from an earlier dump: deletion stops
     │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── ClockDoubted              the clock may be wrong: deletion by age stops
-    ├── ErasureIncomplete         something that was to be erased is left in a store
+    ├── ErasureIncomplete         something that was to be erased still exists in a store
     ├── OnHold                    it must not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it

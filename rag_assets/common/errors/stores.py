@@ -86,7 +86,7 @@ class RestorePending(CatalogSetBack):
 
 
 class ErasureIncomplete(RagAssetsError):
-    """Content that was to be erased is left in a store; the erasure stays open."""
+    """Content that was to be erased still exists in a store; the erasure stays open."""
 
 
 class ClockDoubted(RagAssetsError):

@@ -187,7 +187,7 @@ class ChunkParameters:
         if not kind.smallest <= self.limit <= kind.largest:
             raise ConfigurationError(
                 f"chunker {kind.name}: max_{kind.unit} is {self.limit}, which is out of range",
-                hint=f"set it to between {kind.smallest} and {kind.largest} {kind.unit}",
+                hint=f"choose a value from {kind.smallest} to {kind.largest} {kind.unit}",
             )
         most = self.limit // 2 if kind.overlaps else 0
         if not 0 <= self.overlap <= most:

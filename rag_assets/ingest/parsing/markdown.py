@@ -303,7 +303,7 @@ _MDX_COMMENT = ("{/*", "*/}")
 _TAG = re.compile(r"<[^<>]*>")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
-# A construct that is not closed within this many lines ends at the next blank line, or at once.
+# A construct that is not closed within this many lines ends at the next blank line, or immediately.
 _LONGEST_MODULE = 200
 _LONGEST_TAG = 50
 

@@ -105,7 +105,7 @@ class OcrTime:
         self.read = self.left_out = 0
 
     def paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
-        """Return the paragraphs read from a page; empty if no time is left for it.
+        """Return the paragraphs read from a page; empty if no time remains for it.
 
         Raises:
             DocumentTooLarge: too many pages are to be read.

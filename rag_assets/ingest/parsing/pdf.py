@@ -287,7 +287,7 @@ class PageLayout:
         parser = self._parser(keep_headers_footers=self._options.keep_headers_footers)
         try:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
-                stripped = [page.page_num for page in batch.result.pages if _lost_text(page)]
+                stripped = [page.page_num for page in batch.result.pages if _has_lost_text(page)]
                 whole = self._whole_pages(stripped)
                 for page in batch.result.pages:
                     yield page.page_num, list(_pieces_of_page(whole.get(page.page_num, page)))
@@ -331,8 +331,11 @@ def _pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
             yield Piece(kind, text, level, page.page_num)
 
 
-def _lost_text(page: ParsedPage) -> bool:
-    """Return whether most of a page was taken for headers, as in forms and slides that repeat."""
+def _has_lost_text(page: ParsedPage) -> bool:
+    """Return whether most of the page's text was dropped as repeated headers.
+
+    This happens with forms and slides.
+    """
     kept = sum(_visible(_format_block(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 

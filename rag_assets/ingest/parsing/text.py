@@ -1,4 +1,4 @@
-"""Texts whose decoded file is the parsed text: plain text, source code and settings.
+"""Parser for plain text, source code and settings: the decoded file is the parsed text.
 
 In plain text, blank lines separate paragraphs. Headings are not guessed: a line that is short,
 numbered or in capitals is just as often a list item or a line of an address.

@@ -90,7 +90,7 @@ class SourceMetadata:
         uri: address of the document for readers. None: derive it from source and path.
         access_scope: access scope of the document. None: use the scope of the source, else the
             tenant's.
-        modified_at: when the present content was written.
+        modified_at: when the current content was written.
     """
 
     title: str | None = None

@@ -31,8 +31,8 @@ PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 MOST_UUID: Final = 128
 """Limit of an id, in characters."""
 UUID_RULE: Final = (
-    f"its id has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins with a letter or a"
-    " digit"
+    "its id must start with a letter or digit, and contain only letters, digits and . _ : @ -"
+    f" (at most {MOST_UUID} characters)"
 )
 """The pattern in words."""
 

@@ -37,7 +37,7 @@ def shown_name(given: str) -> str:
     """Return a file name without its folders and without characters that cannot be shown.
 
     A name that is too long is cut before its suffix, so that the suffix still shows the file type.
-    The result is "" if no character is left.
+    The result is "" if no character remains.
 
     Args:
         given: the name as a browser or a command sent it; it may contain anything.

@@ -246,7 +246,7 @@ class _Run(Generic[_Outcome]):
         self._current: set[WorkerProcess] = set()
 
     def serve(self) -> None:
-        """Process tasks until none is left, then send None."""
+        """Process tasks until none remains, then send None."""
         try:
             while (task := self._next()) is not None:
                 self._outcomes.put((self._outcome(task),))

@@ -256,7 +256,7 @@ class WorkerProcess:
         ]
 
     def kill(self) -> None:
-        """Stop the process at once; may be called from any thread, and more than once."""
+        """Stop the process immediately; may be called from any thread, and more than once."""
         self._killed.set()
         with suppress(OSError):
             self._process.kill()

@@ -241,7 +241,7 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
-    """Forward messages; if the stream ends, end the process at once."""
+    """Forward messages; if the stream ends, end the process immediately."""
     while (message := read_message(stream)) is not None:
         documents.put(message)
     os._exit(0)

@@ -1,7 +1,7 @@
 """Coverage: how well a model reads a text.
 
 If a model was not trained on a script, its vocabulary has no words in that script. The tokenizer
-then spells words letter by letter, or replaces them by an unknown token, so that vectors barely
+then spells words letter by letter, or replaces them with an unknown token, so that vectors barely
 depend on the meaning. In a language that the model was not trained on, but whose letters it knows,
 vectors depend on names and on words that languages share.
 """
@@ -115,7 +115,7 @@ def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
     """Yield the number of letters of each word, and whether it is read.
 
-    A Chinese or Japanese character is a word of its own. Text beyond the model's window is left
+    A Chinese or Japanese character is a separate word. Text beyond the model's window is left
     out.
     """
     pieces = [

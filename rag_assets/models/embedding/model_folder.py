@@ -128,7 +128,7 @@ class ModelFolder:
         window: maximum tokens of one call, special tokens included.
         pooling: how token vectors are combined, unless the model itself combines them.
         pools_prefix: whether the tokens of a prefix are pooled.
-        document_prefix, query_prefix: text put before each text or question.
+        document_prefix, query_prefix: text in front of each text or question.
         is_lowercase: whether texts are read in lower case.
         dense: projections of the pooled vector, in order.
     """

@@ -165,7 +165,7 @@ class Spool(Protocol):
         """Reserve space for the vectors of a call.
 
         Raises:
-            ServiceUnavailable: no space is left, so the call must not be made.
+            ServiceUnavailable: no space remains, so the call must not be made.
         """
         ...
 

@@ -172,7 +172,7 @@ class RemoteEmbedder(Embedder):
         call = RetriedCall(
             attempts.next if purpose == "document" else attempts.send,
             self._traffic,
-            tokens=self._weight(texts),
+            tokens=self._count_limited_tokens(texts),
             policy=self._retries[purpose],
             source=self._embedder_id,
             is_bulk=is_bulk,
@@ -203,8 +203,8 @@ class RemoteEmbedder(Embedder):
         tokens = self._count_tokens(texts) if charged is None else charged
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
-    def _weight(self, texts: Sequence[str]) -> int:
-        """Return a call's number of tokens for the traffic; counted only if they are limited."""
+    def _count_limited_tokens(self, texts: Sequence[str]) -> int:
+        """Return the number of tokens in these texts; 0 if the traffic has no token limit."""
         return 0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts)
 
     def _count_tokens(self, texts: Sequence[str]) -> int:
@@ -286,7 +286,7 @@ class KnownModel:
         request_tokens: maximum tokens of a request; None for no limit.
         request_texts: maximum texts of a request.
         task_types: whether a request states the use of its texts.
-        document_prefix, query_prefix: text put before a text to state its use.
+        document_prefix, query_prefix: text in front of a text, to state its use.
         price: price at the provider's own server; None if unknown.
     """
 
@@ -327,7 +327,7 @@ class RemoteModel:
             `dimensions`.
         task_types: whether a request states the use of its texts.
         base_url: address of a server other than the provider's own.
-        document_prefix, query_prefix: text put before each text to state its use.
+        document_prefix, query_prefix: text in front of each text, to state its use.
         limits: limits of a call.
         key_optional: whether the server may accept requests without a key.
         settings: settings of the provider's connections.

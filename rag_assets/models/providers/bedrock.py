@@ -91,7 +91,7 @@ class _Client:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread; if the call is cancelled, its thread becomes free at once."""
+        """Call the SDK in a thread, which becomes free immediately if the call is cancelled."""
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 

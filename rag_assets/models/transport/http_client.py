@@ -258,7 +258,10 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """Return the request for an address; the Host header and TLS keep the name."""
+        """Return the request with its host replaced by an IP address.
+
+        The Host header and TLS still use the name.
+        """
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),

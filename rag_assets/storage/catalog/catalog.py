@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.erasure.holds import HoldTable
 from rag_assets.storage.catalog.erasure.receipts import ReceiptTable
 from rag_assets.storage.catalog.erasure.rescans import RescanTable
 from rag_assets.storage.catalog.erasure.retention import RetentionQuery
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore
 from rag_assets.storage.catalog.erasure.traces import DagsterHistoryTable, TraceQuery
 from rag_assets.storage.catalog.installation.clock import ClockTable
 from rag_assets.storage.catalog.installation.identity import InstallationTable, present_database
@@ -84,7 +84,7 @@ class Catalog:
         self.holds = HoldTable(database)
         self.erasures, self.receipts = ErasureTable(database), ReceiptTable(database)
         self.traces, self.dagster_histories = TraceQuery(database), DagsterHistoryTable(database)
-        self.rescans, self.text_columns = RescanTable(database), TextColumnQuery(database)
+        self.rescans, self.text_columns = RescanTable(database), TextColumnStore(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
         self.former_versions = FormerVersionTable(database)

@@ -1,7 +1,7 @@
 """One writer per tenant: a Postgres advisory lock, with a row that describes its holder.
 
-The lock lasts as long as its holder's connection, so a killed holder releases it at once. The row
-outlives the holder and shows the abandoned run to the next holder.
+The lock lasts as long as its holder's connection, so a killed holder releases it immediately. The
+row outlives the holder and shows the abandoned run to the next holder.
 
 A pooler in front of Postgres must keep sessions. A pooler that gives a client another connection
 for each transaction would leave the lock on a connection that another client then uses.
@@ -94,12 +94,12 @@ class TenantLock:
 
         Args:
             holder: describes this process to others.
-            wait_seconds: time to wait for the present holder.
-            on_wait: called once with the present holder.
+            wait_seconds: time to wait for the current holder.
+            on_wait: called once with the current holder.
             on_takeover: called with a former holder that did not release the lock.
 
         Raises:
-            TenantLocked: the present holder did not release the lock in time.
+            TenantLocked: the current holder did not release the lock in time.
         """
         key = lock_key(tenant_id)
         with self._database.session() as connection:

@@ -1,6 +1,6 @@
 """Upgrades of the catalog's schema; one query if it is already up to date.
 
-The core and each system have a history of migrations and a version table of their own, so that
+The core and each system have a history of migrations and their own version table, so that
 adding or removing a system does not affect another history.
 """
 

@@ -67,8 +67,8 @@ def tenant_column(*, primary_key: bool = True) -> Column[str]:
 TimeKind: TypeAlias = Literal["event", "retry"]
 """How a future time is corrected that was recorded while the clock was fast.
 
-An event's time is replaced by the present time, from which ages and pauses then count. A retry
-becomes due at once. Times without a kind stay as they are.
+An event's time is replaced by the current time, from which ages and pauses then count. A retry
+becomes due immediately. Times without a kind stay as they are.
 """
 
 

@@ -253,7 +253,7 @@ _LEAST_SIGNS: Final = 8
 """Minimum number of characters in a sentence in a script without spaces."""
 _CERTAIN: Final = 0.8
 """Minimum probability at which a detected language is accepted. At this value, no English question
-in the sets used to measure fusion is taken for another language."""
+in the sets used to measure fusion is treated as another language."""
 _SHORT: Final = 6
 """Minimum number of key words in plain letters to be treated like any other text. With fewer words,
 names and words shared by several languages would decide the detected language."""

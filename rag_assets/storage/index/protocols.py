@@ -369,12 +369,12 @@ class IndexAdministration(Protocol):
 
         Otherwise they stay until a file is rewritten.
 
-        This takes up to half a minute if entries were deleted just before; seconds in the embedded
-        server.
+        This takes up to half a minute if entries were deleted shortly before; the embedded server
+        takes a few seconds.
 
         Returns:
-            how many deleted entries the files still contain, because others were deleted in the
-            meantime; None if the server rewrites its files automatically and does not report them.
+            number of deleted entries that the files still contain, because they were deleted during
+            the call; None if the server rewrites its files automatically and does not report them.
         """
         ...
 

@@ -154,7 +154,7 @@ def _remove_from_log(table: KeyedTable, files: Sequence[DataFile]) -> None:
 def _vacuum(table: KeyedTable) -> None:
     """Delete staged files, old log entries, and then files that the table does not refer to.
 
-    Unreferenced files are deleted last. If such a file is left, the next compaction repeats this.
+    Unreferenced files are deleted last. If such a file remains, the next compaction repeats this.
     """
     staged = table.location.staged_files()
     if staged:

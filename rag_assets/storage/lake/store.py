@@ -394,14 +394,14 @@ class TenantLake:
             self._guard()
             shutil.rmtree(self._spools)
 
-    def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return the phrases that occur in parsed texts whose key is not dead.
+    def find_phrases_in_kept_texts(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
+        """Return the phrases that also occur in parsed texts that are kept.
 
         All texts are read.
         """
         from rag_assets.storage.lake import traces
 
-        return traces.phrases_of_others(self._tables.parsed(), dead.parsed, phrases)
+        return traces.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
 
     def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
         """Return the files, listed or not, that contain data of erased documents.

@@ -44,13 +44,15 @@ class Search:
     needed: LiveKeys
 
 
-def phrases_of_others(table: KeyedTable, dead: Set[str], phrases: Sequence[str]) -> set[str]:
-    """Return the phrases that also occur in a text whose key is not dead.
+def find_phrases_in_kept_texts(
+    table: KeyedTable, dead: Set[str], phrases: Sequence[str]
+) -> set[str]:
+    """Return the phrases that also occur in texts that are kept.
 
     Args:
         table: the table of parsed texts.
-        dead: keys of texts to skip.
-        phrases: parts of texts.
+        dead: keys of texts that are being deleted.
+        phrases: phrases to search for.
     """
     opened = table.open()
     if opened is None or not phrases:

@@ -189,9 +189,9 @@ def can_block_network() -> bool:
 def _block_network() -> None:
     """Make the kernel refuse sockets to this process and all its descendants.
 
-    Returns at once if can_block_network() is False. Runs between fork and exec. Local sockets are
-    refused too, as they lead to servers with network access. No command needs a socket to print its
-    help.
+    Returns immediately if can_block_network() is False. Runs between fork and exec. Local sockets
+    are refused too, as they lead to servers with network access. No command needs a socket to print
+    its help.
     """
     if not can_block_network():
         return

@@ -63,7 +63,7 @@ def build_servers(
     """Return the configuration of each agent's server, by server name.
 
     It includes the working directory and our environment variables that are set now: hosts start
-    servers in a folder of their own, and pass few variables to them.
+    servers in their own folder, and pass few variables to them.
 
     Args:
         command: absolute path of `rag-assets`.
@@ -148,13 +148,13 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
 
 
 def _describe_other_form(host: Host) -> str:
-    return f"declares servers other than as [{host.key}.NAME] tables"
+    return f"declares servers in another form than [{host.key}.NAME] tables"
 
 
 def _refuse_merge(host: Host, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{host.file} of {host.title} was not changed: {reason}",
-        hint="print the configuration without --write, and add it by hand",
+        hint="run the command without --write, and add the printed configuration by hand",
     )
 
 

@@ -87,7 +87,7 @@ def drop_empty_name_section(text: str) -> str:
 
 
 def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
-    """Replace long sections that an earlier page contains by a reference to that page.
+    """Replace long sections that an earlier page contains with a reference to that page.
 
     Args:
         owners: the command of each known section, by its text; this page's sections are added.

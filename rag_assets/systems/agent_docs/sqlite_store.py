@@ -340,7 +340,7 @@ class SqliteStore:
         return False
 
     def _refuse_links(self) -> None:
-        # Someone who replaces a folder or a file by a link could choose what SQLite opens.
+        # Someone who replaces a folder or a file with a link could choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
             raise refuse_file(self._path, "or a folder above it has become a link")
         for suffix in ("-wal", "-shm"):

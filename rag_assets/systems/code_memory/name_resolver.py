@@ -52,7 +52,7 @@ class NameResolver:
     def routes(self, said: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the first parts of the path are taken for a prefix that the server adds,
+        If there is none, the first parts of the path count as a prefix that the server adds,
         and at last for the path of an operation that only an API description states.
         """
         spelled = dict.fromkeys([said, *route_spellings(said)])

@@ -39,7 +39,7 @@ class CodeNode:
         repository: source of the node.
         path: path of the defining document, as hits name it; None if the node is not a definition.
         line_start, line_end: lines of the definition in that document.
-        content_hash: hash of the embedded text; None if the node lacks a chunk of its own.
+        content_hash: hash of the embedded text; None if the node lacks its own chunk.
     """
 
     name: str

@@ -194,7 +194,7 @@ class Administration:
         return len(entries)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
-        """Retract one entry: searches omit it at once, and a run deletes it from every store.
+        """Retract one entry: searches omit it immediately, and a run deletes it from every store.
 
         Raises:
             UnknownExperience: no entry has this id.

@@ -54,7 +54,7 @@ def find_code(catalog: Catalog, tenant: Tenant) -> FilesOfTenant | None:
 
 
 def add_contents(code: FilesOfTenant | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
-    """Return locations with their present content, in the form that an entry stores."""
+    """Return locations with their current content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
         KeptAbout(path=one.path, symbol=one.symbol, content=contents.get(one)) for one in places
@@ -69,7 +69,7 @@ def add_stale_paths(
 ) -> list[Pattern]:
     """Return patterns with their stale paths: files that were deleted or changed.
 
-    A path is not stale if one entry of the pattern has its present content.
+    A path is not stale if one entry of the pattern has its current content.
 
     Args:
         living: the condition that an entry is counted (see patterns.is_living).

@@ -376,7 +376,8 @@ def parse_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise InvalidRequest(
-            f"{text!r} is not a valid UUID", hint="copy the id from the list"
+            f"{text!r} is not a valid UUID",
+            hint="copy the id from the output of a command, e.g. `rag-assets experience patterns`",
         ) from None
 
 

@@ -259,7 +259,7 @@ def retract(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Retract entries: searches omit them at once, and the next sync deletes them."""
+    """Retract entries: searches omit them immediately, and the next sync deletes them."""
     from rag_assets.systems.experience import command_line
 
     command_line.retract(tenant, entry=entry, project=project, token=token, as_json=json)

@@ -111,7 +111,7 @@ class Entries:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
-            note: function that adds the present content to the locations that the entry is about.
+            note: function that adds the current content to the locations that the entry is about.
             caller: the caller, who must have access to the project.
 
         Raises:
@@ -208,7 +208,7 @@ def require_entry(entries: Sequence[Entry]) -> Entry:
     return entries[0]
 
 
-def hand_over_entries(
+def assign_staged_entries(
     connection: Connection,
     ref: TenantRef,
     source: str,
@@ -217,12 +217,12 @@ def hand_over_entries(
     *,
     caller: Caller = OPERATOR,
 ) -> int:
-    """Assign staged entries to a checkpoint as records of the catalog; return their number.
+    """Turn staged entries into catalog records of a checkpoint; return how many.
 
     The next listing of the source finds these records.
 
     Args:
-        project: id of the project; None stands for all projects of the caller.
+        project: id of the project; None for all projects of the caller.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:

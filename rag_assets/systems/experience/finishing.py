@@ -234,7 +234,7 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
 def _find_present_patterns(
     assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
 ) -> list[_PlacedEntry]:
-    """Return the present patterns of entries, which may have been retracted or merged meanwhile.
+    """Return the current patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:
         assigned: the assignments, in the order in which the entries were captured.

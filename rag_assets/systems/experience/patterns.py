@@ -1,7 +1,7 @@
 """Reads patterns, whose counts are computed from entries and feedback and never stored.
 
 Entries keep the spelling of names that they were captured with. Spelling variants are resolved when
-a question is asked, so a new alias applies at once and needs no new index.
+a question is asked, so a new alias applies immediately and needs no new index.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def rank(
 
 
 def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """Keep at most three alternatives for each problem; add to each the ids of the others.
+    """Keep at most three alternatives for each problem; give each the ids of the other ones.
 
     Args:
         problems: the problem of each pattern; equal for alternatives.

@@ -203,7 +203,7 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
 
 @router.delete("/entries/{entry_id}", status_code=202)
 async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
-    """Retract one entry: searches omit it at once, and every store deletes it. For admins."""
+    """Retract one entry: searches omit it immediately, and every store deletes it. For admins."""
     asked = asker.about()
 
     def delete(administration: Administration, record: TenantRecord) -> Retracted:

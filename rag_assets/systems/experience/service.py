@@ -34,7 +34,7 @@ from rag_assets.systems.experience.entries import (
     OPERATOR,
     CaptureResult,
     Entries,
-    hand_over_entries,
+    assign_staged_entries,
     has_project,
     is_limited_to_own,
     is_own_project,
@@ -318,7 +318,7 @@ def _create_checkpoint(
             )
         return checkpoint_from_row(known)
     id_ = uuid4()
-    staged = hand_over_entries(connection, ref, source, id_, draft.project_id, caller=caller)
+    staged = assign_staged_entries(connection, ref, source, id_, draft.project_id, caller=caller)
     statement = insert(checkpoints).values(
         tenant=ref.id,
         id=id_,

@@ -59,7 +59,7 @@ def delete(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Delete a document; contexts leave out its passages at once."""
+    """Delete a document; contexts leave out its passages immediately."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.delete(organization, project, document, as_json=json)

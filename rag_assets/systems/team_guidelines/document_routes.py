@@ -162,7 +162,7 @@ async def document(request: ProjectDependency, document_id: DocumentId) -> Guide
 
 @documents.delete("/{document_id}", status_code=202)
 async def delete_document(request: ProjectDependency, document_id: DocumentId) -> DeletedDocument:
-    """Delete a document and its file; it stops answering at once. For admins."""
+    """Delete a document and its file; it stops answering immediately. For admins."""
     delete = request.guidelines.library.delete
     return await request.write(partial(delete, request.project, document_id, request.caller))
 
@@ -171,7 +171,7 @@ async def delete_document(request: ProjectDependency, document_id: DocumentId) -
 async def enable_document(
     request: ProjectDependency, document_id: DocumentId, body: EnabledBody
 ) -> GuidelineDocument:
-    """Enable or disable a document at once, without embedding it again. For admins."""
+    """Enable or disable a document immediately, without embedding it again. For admins."""
     put = partial(
         request.guidelines.library.set_enabled, request.project, document_id, request.caller
     )

@@ -78,7 +78,7 @@ class DroppedChunk:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSecrets:
-    """The masked credentials that one rule found in the present text of a document.
+    """The masked credentials that one rule found in the current text of a document.
 
     Attributes:
         lines: first line of each credential, counted from 1.
@@ -111,7 +111,7 @@ class DocumentChunks:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of the present content of a document.
+    """Progress of the current content of a document.
 
     Attributes:
         parsed: whether the text of the document is stored.
@@ -202,7 +202,7 @@ def build_document(
 
     Args:
         state: state of the document in the catalog.
-        progress: progress of the present content, unless the status is READY.
+        progress: progress of the current content, unless the status is READY.
         is_selected: whether the current run works on the document.
     """
     words = None if state.error_kind is None else WORDS[state.error_kind]
@@ -359,14 +359,14 @@ class GuidelineLibrary:
         return uploads_source(project.configured_tenant)
 
     def delete(self, project: OpenProject, document_id: str, by: str) -> DeletedDocument:
-        """Delete a document and its file; it stops answering at once."""
+        """Delete a document and its file; it stops answering immediately."""
         is_removed = self.uploads.remove(project.ref, document_id, by)
         return DeletedDocument(document_id, "removed" if is_removed else "unchanged")
 
     def set_enabled(
         self, project: OpenProject, document_id: str, by: str, *, enabled: bool
     ) -> GuidelineDocument:
-        """Enable or disable a document at once, without embedding it again.
+        """Enable or disable a document immediately, without embedding it again.
 
         Raises:
             UnknownDocument: it does not exist in the project.
@@ -407,7 +407,7 @@ class GuidelineLibrary:
         return replace(chunks, masked=self._find_masked(project, document_id))
 
     def _find_masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
-        """Return the masked credentials in the present text of a document."""
+        """Return the masked credentials in the current text of a document."""
         lake, options = self._open_lake(project), project.tenant.parser.options
         keys = [
             parse_key(
@@ -494,7 +494,7 @@ class GuidelineLibrary:
     def _require_budget(self, project: OpenProject) -> None:
         tenant = project.tenant
         caps = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        # If less than the price of one passage is left below a cap, the cap stops all embedding.
+        # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         cap = cap_that_stops(caps, passage)
         if cap is None:

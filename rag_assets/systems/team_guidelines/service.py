@@ -88,7 +88,7 @@ class CapView:
         dollars: maximum spending.
         spent: dollars so far, including batches in progress.
         until: time at which the cap is reset.
-        reached: whether too little is left, so that documents wait.
+        reached: whether too little remains, so that documents wait.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -173,7 +173,7 @@ class GuidelineUsage:
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = present_caps(self._catalog, project.ref, tenant, run=0.0)
         stopped = self._find_stopped_caps(project, present)
-        # If less than the price of one passage is left below a cap, the cap stops all embedding.
+        # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
             _build_cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)

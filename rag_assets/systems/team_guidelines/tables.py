@@ -14,7 +14,7 @@ guideline_texts = Table(
     Column("updated_by", Text, nullable=False),
     now_column("updated_at"),
 )
-"""The present plain text of each project."""
+"""The current plain text of each project."""
 
 guideline_rules = Table(
     "guideline_rules",

@@ -50,7 +50,7 @@ from rag_assets.systems.team_guidelines.tables import guideline_rules, guideline
 MAX_CHARACTERS = 100_000
 
 ANY_VERSION: Final = "*"
-"""Matches the present version, whatever it is."""
+"""Matches the current version, whatever it is."""
 
 _VERSION_DIGITS = 32
 _MAX_FINDINGS = 20
@@ -123,7 +123,7 @@ class GuidelineTexts:
 
         Raises:
             VersionMissing: a text exists, and `replaces` is None.
-            VersionChanged: the present version is not in `replaces`.
+            VersionChanged: the current version is not in `replaces`.
             TenantGone: the tenant was removed.
         """
         columns = guideline_texts.c

@@ -114,7 +114,7 @@ async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Setti
     """Change the given settings; null stands for the operator's configuration. For admins.
 
     Switching a workspace on indexes the whole workspace again. A new model is stored as
-    `pending_model` until the whole workspace is indexed again; the present model answers until that
+    `pending_model` until the whole workspace is indexed again; the current model answers until that
     is complete.
     """
     return await asked.backend.write(

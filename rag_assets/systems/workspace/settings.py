@@ -124,7 +124,7 @@ class SettingsService:
 
         When a workspace is switched on, the whole workspace is indexed again. A new model takes
         effect only then, or when a complete indexing is requested; in a workspace that was never
-        indexed, it takes effect at once.
+        indexed, it takes effect immediately.
 
         Raises:
             UnknownTenant, NoWorkspace: see get().
@@ -156,7 +156,7 @@ class SettingsService:
         return build_settings_response(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
-        """Stop searches in pgvector at once; the next sync deletes its vectors."""
+        """Stop searches in pgvector immediately; the next sync deletes its vectors."""
         serving = self._catalog.generations.serving(record.id)
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_state(record.ref, serving, "filling")
@@ -238,7 +238,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions; with others, a build would never be complete.
+    """Require a local model's own dimensions; with other dimensions, no build is complete.
 
     Raises:
         InvalidRequest: the model has different dimensions, or is not installed.

@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.runtime.program_processes import plain_url
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery, scanned_columns
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore, scanned_columns
 from rag_assets.storage.catalog.installation.run_storage import (
     TABLES,
     FormerTables,
@@ -268,5 +268,5 @@ def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
     assert catalog.traces.find_columns("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
 
     [column] = [one for one in scanned_columns() if one.name.endswith("event_logs.event")]
-    [[stored]] = TextColumnQuery(catalog.database).batches(ref, column)
+    [[stored]] = TextColumnStore(catalog.database).batches(ref, column)
     assert "(purged)" in stored.text

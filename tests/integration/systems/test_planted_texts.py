@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery, scanned_columns
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore, scanned_columns
 from rag_assets.storage.catalog.tables import SCHEMA, all_tables
 from tests.installation import Installation
 from tests.unit.storage.catalog.erasure.test_text_columns import KEYS, OTHERS
@@ -40,7 +40,7 @@ def test_text_planted_in_each_table_of_a_system_is_scanned_and_removed(
     tables = [table for table in all_tables() if table.name in names]
     assert {table.name for table in tables} == names
     planted = {text for table in tables for text in _plant(database, ref, table)}
-    query = TextColumnQuery(database)
+    query = TextColumnStore(database)
     scanned = " ".join(
         stored.text
         for column in scanned_columns()

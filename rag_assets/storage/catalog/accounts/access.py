@@ -48,7 +48,7 @@ class AccessTable:
         self._database = database
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
-        """Grant a scope to these principals, in addition to its present readers.
+        """Grant a scope to these principals, in addition to its current readers.
 
         Raises:
             ConfigurationError: nobody may read the scope, or the principals include guests.

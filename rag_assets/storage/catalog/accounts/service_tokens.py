@@ -119,7 +119,7 @@ class ServiceTokenTable:
         return found is not None
 
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:
-        """Delete a token, which becomes invalid at once. Return whether it existed."""
+        """Delete a token, which becomes invalid immediately. Return whether it existed."""
         columns = service_tokens.c
         the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
         revoked = delete(service_tokens).where(*the_token)

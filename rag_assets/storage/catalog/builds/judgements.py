@@ -164,7 +164,7 @@ class JudgementTable:
                         set_={**changed, "judged_at": func.now()},
                     )
                 )
-            connection.execute(_delete_unused_vectors(ref))
+            connection.execute(_build_unused_vectors_deletion(ref))
         return deleted
 
     def find_named_documents(
@@ -251,7 +251,7 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
             connection.execute(update(judged_questions).where(*its).values(judgements=left))
         else:
             connection.execute(delete(judged_questions).where(*its))
-    connection.execute(_delete_unused_vectors(ref))
+    connection.execute(_build_unused_vectors_deletion(ref))
     return deleted
 
 
@@ -267,7 +267,7 @@ def _delete_others(
     return connection.execute(statement).rowcount
 
 
-def _delete_unused_vectors(ref: TenantRef) -> Any:
+def _build_unused_vectors_deletion(ref: TenantRef) -> Any:
     """Return the statement that deletes the vectors of questions that no longer exist."""
     hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
     present = exists().where(

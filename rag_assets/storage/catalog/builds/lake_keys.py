@@ -121,7 +121,7 @@ class LakeKeyTable:
 
         Args:
             generation: the build; 0 for a build that has not started yet.
-            config_key: key of the present configuration.
+            config_key: key of the current configuration.
         """
         return self._documents(
             select(documents.c.document_id)

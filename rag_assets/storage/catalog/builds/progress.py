@@ -103,7 +103,7 @@ class BuildProgressQuery:
         }
 
     def history(self, tenant_id: str, number: int) -> BuildHistory:
-        """Return how a build grew, from the times at which its present versions were indexed."""
+        """Return how a build grew, from the times at which its current versions were indexed."""
         held = document_index.c
         of_build = (
             held.tenant == tenant_id,

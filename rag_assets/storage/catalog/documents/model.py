@@ -42,7 +42,7 @@ class _ListedDocument:
 
     Attributes:
         facts: their fields are columns of `documents`, too.
-        modified_at: when its present content was written, according to its source.
+        modified_at: when its current content was written, according to its source.
         said_title: the title that its source gives; None: the title is read from its content.
         error_kind: the kind of its failure.
         source_id, page_uuid: see ListedDocument in rag_assets.ingest.sources.

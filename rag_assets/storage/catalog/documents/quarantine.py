@@ -96,7 +96,7 @@ class QuarantineTable:
 
         Args:
             tenant_ids: the tenants of the documents.
-            environment: the present environment; see rag_assets.common.environment.
+            environment: the current environment; see rag_assets.common.environment.
 
         Returns:
             the tenants with such documents. Their next sync does not need to wait either.

@@ -78,7 +78,7 @@ class RemovalTable:
     def remove(
         self, ref: TenantRef, document_id: str, by: str, *, invalidate: bool = False
     ) -> bool:
-        """Mark a document deleted: searches omit it at once, and the next sync deletes its entries.
+        """Mark a document deleted: searches omit it immediately, the next sync deletes its entries.
 
         A document that its source still has is not added again until it changes.
 

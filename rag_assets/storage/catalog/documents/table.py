@@ -85,7 +85,7 @@ class DocumentTable:
                     forget_moves(connection, ref, [row["document_id"] for row in rows])
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
-        """Mark documents that their source no longer has as deleted; searches omit them at once."""
+        """Mark documents that left their source as deleted; searches omit them immediately."""
         for batch in batched(document_ids, _BATCH):
             with self._database.begin_tenant(ref) as connection:
                 connection.execute(mark_deleted_statement(ref, batch))

@@ -229,7 +229,7 @@ class IndexTable:
 
         Args:
             generation: the build that should hold the documents.
-            config_key: key of the present configuration.
+            config_key: key of the current configuration.
             for_superseded_build: whether the configuration asks for another build.
             documents_limit: the maximum number of documents; None for all.
             bytes_limit: the approximate maximum of content bytes; None for all.
@@ -440,7 +440,7 @@ class IndexTable:
             )
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Record that only entries of the indexed version are left."""
+        """Record that only entries of the indexed version remain."""
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(document_index)

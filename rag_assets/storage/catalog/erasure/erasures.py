@@ -301,7 +301,7 @@ class ErasureTable:
         """Start to delete documents past their retention; searches omit them from now on.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
-        changes in its source. Pushed records and staged rows are deleted at once.
+        changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
             cutoffs: the tenant's retention.
@@ -336,8 +336,8 @@ class ErasureTable:
         A document that its source still has is not added again until it changes.
 
         Args:
-            document_ids: the documents. They may have been deleted before, if a row or tombstone is
-                left.
+            document_ids: the documents. They may have been deleted before, if a row or tombstone
+                remains.
             by, at: recorded in the receipt.
 
         Raises:

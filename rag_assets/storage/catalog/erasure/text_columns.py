@@ -96,8 +96,8 @@ class StoredText:
     text: str
 
 
-class TextColumnQuery:
-    """Reads and replaces texts."""
+class TextColumnStore:
+    """Reads and replaces a tenant's texts in one column of a table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -137,7 +137,7 @@ class TextColumnQuery:
             )
 
 
-def mask_column(query: TextColumnQuery, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
+def mask_column(query: TextColumnStore, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
     """Mask the credentials in a column; return the number of changed rows."""
     changed = 0
     for batch in query.batches(ref, column):

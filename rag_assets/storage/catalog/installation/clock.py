@@ -60,7 +60,7 @@ class TrustedTime:
     Attributes:
         at: the latest trusted time.
         boot: the machine's uptime at that time; None if its system does not report it.
-        server_at: the present time of Postgres's machine.
+        server_at: the current time of Postgres's machine.
     """
 
     at: datetime
@@ -88,7 +88,7 @@ class ClockTable:
 
         Args:
             former: the trusted time that was read.
-            now: the present time, which is trusted.
+            now: the current time, which is trusted.
             boot: the machine's present uptime.
         """
         if now - former.at < _WRITE_INTERVAL:
@@ -117,7 +117,7 @@ class ClockTable:
         """Return the number of a tenant's rows with a time in the future.
 
         Args:
-            now: the present time; times up to an hour later are not counted.
+            now: the current time; times up to an hour later are not counted.
         """
         latest = now + MOST_SKEW
         with self._database.begin() as connection:
@@ -132,14 +132,14 @@ class ClockTable:
             )
 
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
-        """Replace future times with the present time; return the number of corrected rows.
+        """Replace future times with the current time; return the number of corrected rows.
 
         Such times were recorded while the clock was fast. After the correction, ages and pauses
-        count from now on, retries are due at once, files are read again, and sessions of the panel
-        end.
+        count from now on, retries are due immediately, files are read again, and sessions of the
+        panel end.
 
         Args:
-            now: the present time, which is trusted; times up to an hour later stay.
+            now: the current time, which is trusted; times up to an hour later stay.
         """
         with self._database.begin_tenant(ref) as connection:
             corrected = _correct(connection, ref, "event", now)
@@ -151,13 +151,13 @@ class ClockTable:
 
 
 def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
-    """Return the present time, or the trusted time if that is later.
+    """Return the current time, or the trusted time if that is later.
 
     While the clock is slow, a time from which ages count must not be recorded too early: the row
     would be deleted because of its age as soon as the clock is right.
 
     Args:
-        now: the present time; Postgres's by default.
+        now: the current time; Postgres's by default.
     """
     return func.greatest(func.clock_timestamp() if now is None else now, _select_trusted_time())
 

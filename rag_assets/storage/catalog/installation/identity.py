@@ -62,7 +62,7 @@ places = Table(
     Column("kind", Text, primary_key=True),
     Column("address", Text, primary_key=True),
     now_column("recorded_at"),
-    # When the installation moved its data elsewhere; null for the present place.
+    # When the installation moved its data elsewhere; null for the current place.
     time_column("left_at"),
     CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
 )
@@ -97,7 +97,7 @@ class Place:
 
     Attributes:
         address: without credentials.
-        left_at: when the installation moved away; None for the present place.
+        left_at: when the installation moved away; None for the current place.
     """
 
     kind: PlaceKind
@@ -169,7 +169,7 @@ class InstallationTable:
             )
 
     def move_database(self) -> None:
-        """Record the present database as the catalog's own."""
+        """Record the current database as the catalog's own."""
         with self._database.begin() as connection:
             values = {"database": present_database(connection)}
             connection.execute(update(installation).values(values))
@@ -206,7 +206,7 @@ class InstallationTable:
             return _places(connection)
 
     def record_places(self, present: Iterable[Place]) -> None:
-        """Make these the present places; other places of the same kinds become former places."""
+        """Make these the current places; other places of the same kinds become former places."""
         with self._database.begin() as connection:
             for place in present:
                 connection.execute(

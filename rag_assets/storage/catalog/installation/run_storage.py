@@ -61,7 +61,7 @@ def prepare_run_storage(
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        the tables that stay in `public`, until the project's instance has tables of its own.
+        the tables that stay in `public`, until the project's instance has its own tables.
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does

@@ -1,7 +1,7 @@
 """Pages of records in the catalog: the documents attached to them, and their access scopes.
 
 A record on a page has the page's access scope. A page that is moved gives its documents their new
-scope at once; the entries in the index follow with the next run.
+scope immediately; the entries in the index follow with the next run.
 """
 
 from __future__ import annotations

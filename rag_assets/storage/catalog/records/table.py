@@ -135,7 +135,7 @@ class RecordTable:
     def renew_stale(self, ref: TenantRef) -> int:
         """Mark records for listing whose entries have a different time of change; return how many.
 
-        Without this, a push that only changes the time does not take effect at once.
+        Without this, a push that only changes the time does not take effect immediately.
         """
         record, row = source_records.c, documents.c
         clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)

@@ -221,7 +221,7 @@ class ElasticsearchIndexes:
         return left
 
     def _merge(self, index_name: str) -> int:
-        """Rewrite files with deleted entries; return how many deleted entries are left."""
+        """Rewrite files with deleted entries; return how many deleted entries remain."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)

@@ -89,7 +89,7 @@ class IndexNames:
         return (self.prefix, *self.former)
 
 
-def write_alias(index_name: str) -> str:
+def alias_for_writes(index_name: str) -> str:
     """Return the alias for writing to an index; it disappears with the index."""
     return f"{index_name}-write"
 

@@ -15,7 +15,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import ForeignInstallation
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
-from rag_assets.storage.index.elasticsearch.mapping import write_alias
+from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes
 from rag_assets.storage.index.elasticsearch.server import Server, stated_cluster_id
 
 _META: Final = "rag_assets"
@@ -50,7 +50,7 @@ class Ownership:
     def write_aliases(self, index_name: str) -> dict[str, Any]:
         """Return the aliases of a new index: one alias, for writing entries; see requests.bulk."""
         every = self.named({"bool": {"filter": [{"match_all": {}}]}})
-        return {write_alias(index_name): {"filter": every}}
+        return {alias_for_writes(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
         """Return the filter of an alias with the owner in its name."""

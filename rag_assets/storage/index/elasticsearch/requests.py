@@ -99,7 +99,9 @@ def _send_once(
             is an error, because it may only lack its write alias.
     """
     done = 0
-    aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
+    aliased = (
+        {**action, "_index": mapping.alias_for_writes(action["_index"])} for action in actions
+    )
     with translated_errors(client):
         for ok, item in streaming_bulk(
             client,
@@ -152,7 +154,7 @@ def pages(
         "size": size,
         "source_includes": fields,
         "track_total_hits": False,
-        # Otherwise the hits of only some shards could be taken for all hits.
+        # Otherwise the hits of only some shards could be treated as all hits.
         "allow_partial_search_results": False,
     }
     if vectors:
@@ -380,7 +382,7 @@ def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> B
 def _header(index_name: str, routing: str | None) -> dict[str, Any]:
     """Return the header of a search in a request with several searches.
 
-    Partial results are refused: the hits of only some shards could be taken for all hits.
+    Partial results are refused: the hits of only some shards could be treated as all hits.
     """
     routed = {} if routing is None else {"routing": routing}
     return {"index": index_name, "allow_partial_search_results": False, **routed}

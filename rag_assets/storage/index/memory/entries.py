@@ -36,8 +36,8 @@ class MemoryEntries:
             for row in rows:
                 if len(row.vector) != index.spec.dimensions:
                     raise IndexInconsistent(
-                        f"index {index_name!r} rejected a vector of {len(row.vector)} dimensions",
-                        hint=f"the index has vectors of {index.spec.dimensions} dimensions",
+                        f"index {index_name!r} rejected a vector with {len(row.vector)} dimensions",
+                        hint=f"the index has vectors with {index.spec.dimensions} dimensions",
                     )
                 index.rows[row.tenant, row.id] = row
         return len(rows)

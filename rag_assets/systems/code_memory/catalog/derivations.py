@@ -237,7 +237,7 @@ class DerivationTable:
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many of them changed.
 
-        Documents that are no longer derived from the source are withheld from searches at once.
+        Documents that are no longer derived from the source are withheld from searches immediately.
 
         Raises:
             TenantGone: the tenant was removed.

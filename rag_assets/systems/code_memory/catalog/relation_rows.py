@@ -330,7 +330,7 @@ class RelationDriftQuery:
         return sorted(found)
 
     def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
-        """Replace the rows of texts by rows of their current definitions and edges.
+        """Replace the rows of texts with rows of their current definitions and edges.
 
         If a text belongs to no build, its rows are only deleted: it may have been erased in the
         meantime.

@@ -93,7 +93,7 @@ symbols = Table(
     Column("short", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("public", Boolean, nullable=False),
-    # Hash of the text that is embedded for it; null if it has no chunk of its own.
+    # Hash of the text that is embedded for it; null if it has no separate chunk.
     Column("content_hash", Text),
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),

@@ -278,7 +278,7 @@ class TableReader:
         return found
 
     def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
-        """Add the columns of a class, including those of ancestors without a table of their own."""
+        """Add the columns of a class, including those of ancestors without their own table."""
         lineage = self._lineage(one)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}

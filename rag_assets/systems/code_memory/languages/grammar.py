@@ -59,7 +59,7 @@ class Definition:
         role: the role of its unit.
         what: the language's keyword for it: struct, view, interface.
         body: the node after its signature, which contains its members.
-        holds: whether the body has members that may be units of their own.
+        holds: whether the body has members that may be separate units.
         exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
         parameters: names and types as written, if types are declared.
@@ -132,7 +132,7 @@ class Grammar:
         separator: text between the names of a type and its member.
         leading: types of nodes, besides comments, that belong to the definition after them.
         lists: types of nodes whose children are statements or entries; text may be cut after each.
-        scopes: types of nodes that bind names of their own.
+        scopes: types of nodes that bind their own names.
         own: names of the instance in its methods: this, self.
         own_types: names of the enclosing type in its methods: Self.
         members: fields with the member's name and with its owner, by type of node.

@@ -234,7 +234,7 @@ def _build_unit(text: str, place: tuple[int, int, int], found: re.Match[str]) ->
 
 def _object_name(found: re.Match[str]) -> str:
     written = found["name"]
-    if written is None:  # The index has no name of its own.
+    if written is None:  # The index has no name.
         return ""
     return ".".join(_unquote(part) for part in _split_name(written))
 

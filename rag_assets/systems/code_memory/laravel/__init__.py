@@ -1,4 +1,4 @@
-"""Laravel: interpretation of PHP code by its conventions, in one file and across a repository.
+"""Interpretation of PHP code by Laravel's conventions, within one file and across a repository.
 
 Belongs here: facts that depend on Laravel's names (statements, routes, schema, models), and
 conclusions from the facts of all files (kinds, tables).

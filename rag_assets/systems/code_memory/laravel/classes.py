@@ -110,7 +110,7 @@ _OTHERS = (
     f"{_ILLUMINATE}Foundation\\Console\\Kernel",
     f"{_ILLUMINATE}Foundation\\Exceptions\\Handler",
 )
-"""Ancestors of classes that get no source type of their own, even if their path or use suggests
+"""Ancestors of classes that get no separate source type, even if their path or use suggests
 one."""
 
 _QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"

@@ -167,7 +167,7 @@ def resolve_middleware(
     """Return the middleware classes that each alias and group of the repository stands for.
 
     Args:
-        version: major version of Laravel; since version 11, Laravel has names of its own.
+        version: major version of Laravel; since version 11, Laravel has its own names.
     """
     usual: Mapping[str, list[str]] = {}
     if version is not None and version >= _WITHOUT_KERNEL:

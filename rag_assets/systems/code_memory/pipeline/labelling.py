@@ -92,7 +92,7 @@ def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
 
 
 def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
-    """Return the present fingerprint of each source with outdated derived documents."""
+    """Return the current fingerprint of each source with outdated derived documents."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
 

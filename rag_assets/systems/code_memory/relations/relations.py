@@ -65,7 +65,7 @@ class Symbol:
         role: class, interface, trait, enum, function, method and the like.
         public: whether other files may use it.
         line_start, line_end: first and last line in the file, counted from 1.
-        content_hash: the content hash of its embedded text; None if it has no chunk of its own.
+        content_hash: the content hash of its embedded text; None if it has no separate chunk.
         called: a search key that replaces its short name; "" if absent.
     """
 

@@ -2,7 +2,7 @@
 
 An index (`index.scip`) is a protobuf message, see https://github.com/sourcegraph/scip. A source
 lists it like a document, and returns this text in place of its bytes. The text has no passages;
-derived/scip.py compares it with the present files. It has one line for each symbol that the index
+derived/scip.py compares it with the current files. It has one line for each symbol that the index
 defines (name and owner), then for each file a line (path, position encoding, hash of its text) and
 its occurrences: line and columns, the number of the symbol or `-NAME` of another package, and `d`
 for a definition:

@@ -66,7 +66,7 @@ class Unit:
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
             `billing.models.Invoice.total`); "" if it has no name.
         signature: its declaration on one line, without its body; "" if absent.
-        alone: whether it stays a chunk of its own, however small; other units are joined with their
+        alone: whether it stays a separate chunk, however small; other units are joined with their
             neighbours.
         cuts: offsets at which a statement inside it ends; a unit that is too long is cut at these.
     """

@@ -62,7 +62,7 @@ def requested_template(path: str) -> str:
 def path_suffixes(path: str) -> Iterator[str]:
     """Yield the template of a path, and its ends that start with a literal part.
 
-    A server may put a prefix before all of its paths, in settings that the code does not show.
+    A server may put a prefix in front of all of its paths, in settings that the code does not show.
     """
     parts = path_template(path).split("/")[1:]
     for at in range(min(len(parts), _MOST_PREFIXES + 1)):

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The present state of the session's tenant, with the services for a page."""
+    """The current state of the session's tenant, with the services for a page."""
 
     visit: Visit
     record: TenantRecord
@@ -226,7 +226,7 @@ async def _trial_page(
 
 
 async def retract_entry(visit: Visit) -> Response:
-    """Retract an entry: searches omit it at once."""
+    """Retract an entry: searches omit it immediately."""
     room = await open_room(visit)
     await room.write(
         partial(

@@ -102,7 +102,7 @@ async def show_list(visit: Visit) -> Response:
 
 
 async def watch(visit: Visit) -> Response:
-    """Show the present state of documents that the page shows as processing, for the script."""
+    """Show the current state of documents that the page shows as processing, for the script."""
     room = await open_room(visit)
     ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]
     shown = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}

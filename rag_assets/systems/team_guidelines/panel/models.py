@@ -1,4 +1,4 @@
-"""Panel pages of models and keys, of usage, and for trying a task."""
+"""Panel pages for models and keys, for usage, and for trying out a task."""
 
 from __future__ import annotations
 

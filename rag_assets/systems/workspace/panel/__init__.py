@@ -300,10 +300,12 @@ async def save(visit: Visit) -> Response:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return await _render_form(
-            room, problem=_add_label(describe_problem(first)), sent=sent, status=422
+            room, problem=_use_field_label(describe_problem(first)), sent=sent, status=422
         )
     except (InvalidRequest, NoVectorBackend) as error:
-        return await _render_form(room, problem=_add_label(error.advice), sent=sent, status=422)
+        return await _render_form(
+            room, problem=_use_field_label(error.advice), sent=sent, status=422
+        )
     return visit.redirect("/settings?done=saved")
 
 
@@ -333,8 +335,8 @@ async def _render_form(
     )
 
 
-def _add_label(problem: str) -> str:
-    """Return a problem with the label of its field."""
+def _use_field_label(problem: str) -> str:
+    """Return the problem with its field's name replaced by the label in the form."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."
 

@@ -298,7 +298,7 @@ class RecordWriter:
         if not changed:
             return 0, bad
         stored = 0
-        # A row shows the present state, whatever its time, so pulled records are never outdated.
+        # A row shows the current state, whatever its time, so pulled records are never outdated.
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
         outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):

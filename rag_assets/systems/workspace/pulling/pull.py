@@ -41,9 +41,9 @@ from rag_assets.systems.workspace.pulling import TYPES, RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.database import ForeignKey, ForeignRow, open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.rows import (
-    key_of_row,
-    time_of_row,
-    to_json,
+    format_row_id,
+    parse_json_value,
+    parse_row_time,
     to_text,
     to_truth,
 )
@@ -337,14 +337,14 @@ def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -
     """Write a line of the manifest for each key of a query."""
     keys = follower.database.keys(source_type, with_page=source_type == _PART)
     for batch in batched(keys, _BATCH):
-        rows = [(row_key(source_type, key_of_row(key.id)), key) for key in batch]
+        rows = [(row_key(source_type, format_row_id(key.id)), key) for key in batch]
         aside = follower.aside.mark_seen(
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
         )
         for name, key in rows:
             # For a row that was set aside, the former record, if any, stays stored, so times are
             # not compared.
-            at = None if name in aside else time_of_row(key.changed_at, follower.zone)
+            at = None if name in aside else parse_row_time(key.changed_at, follower.zone)
             if line := _format_line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
@@ -355,7 +355,7 @@ def _format_line(source_type: RecordType, key: ForeignKey, at: datetime | None) 
     if is_part and (key.page is None or at is None):
         return None
     named = _WHOLE if is_part else source_type
-    source_id = key_of_row(key.page if is_part else key.id)
+    source_id = format_row_id(key.page if is_part else key.id)
     if "\x00" in source_id:
         return None
     return [named, source_id, None if at is None else at.isoformat(), is_part]
@@ -408,7 +408,7 @@ _COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType
         "parent": to_text,
         "kind": to_text,
         "inherit": to_truth,
-        "read": to_json,
+        "read": parse_json_value,
         "archived": to_truth,
         "ai": to_text,
     }
@@ -478,7 +478,7 @@ def _read_pages(
     pages: dict[str, Page] = {}
     aside: dict[str, str] = {}
     for row in rows:
-        uuid = key_of_row(row.values[names.index(_ID)])
+        uuid = format_row_id(row.values[names.index(_ID)])
         try:
             page = _parse_page(names, row, zone, uuid)
             service.require_no_credential(page)

@@ -77,11 +77,11 @@ def _value_text(value: Any, zone: ZoneInfo) -> str:
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
 
 
-def to_json(value: Any, _: ZoneInfo) -> Any:
-    """Return the parsed JSON.
+def parse_json_value(value: Any, _: ZoneInfo) -> Any:
+    """Return a column's value as JSON data; text is parsed.
 
     Raises:
-        ValueError: the value is not JSON.
+        ValueError: the text is not valid JSON.
     """
     try:
         return _parse_json(value)
@@ -147,7 +147,7 @@ Converter = Callable[[Any, ZoneInfo], Any]
 _ALL: Mapping[str, Converter] = {"url": to_text, _CHANGED: _to_time}
 COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
     {
-        "page": {**_ALL, "title": to_text, "blocks": to_json},
+        "page": {**_ALL, "title": to_text, "blocks": parse_json_value},
         "block": {
             **_ALL,
             "page_uuid": to_text,
@@ -156,7 +156,7 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "text": to_text,
             "level": _to_integer,
             "archived": to_truth,
-            "metadata": to_json,
+            "metadata": parse_json_value,
         },
         "comment": {
             **_ALL,
@@ -165,14 +165,14 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "text": to_text,
             "resolved_at": _to_time,
         },
-        "file": {**_ALL, "page_uuid": to_text, "name": to_text, "metadata": to_json},
+        "file": {**_ALL, "page_uuid": to_text, "name": to_text, "metadata": parse_json_value},
         "template": {
             **_ALL,
             "name": to_text,
             "description": to_text,
             "payload": _to_payload,
         },
-        "db_row": {**_ALL, "database_uuid": to_text, "values": to_json},
+        "db_row": {**_ALL, "database_uuid": to_text, "values": parse_json_value},
     }
 )
 """Columns of a query besides `id`, with their converters; other db_row columns are values."""
@@ -219,7 +219,7 @@ class RowReader:
     def read(self, row: Sequence[Any]) -> PulledRow | SetAside:
         """Return a row as a record, or the problem that prevents it."""
         given = dict(zip(self._names, row, strict=True))
-        source_id = key_of_row(given.pop(_ID))
+        source_id = format_row_id(given.pop(_ID))
         if SOURCE_ID.fullmatch(source_id) is None:
             problem = "the id must be text of 1 to 512 characters, without control characters"
             return SetAside(source_id, _ID, problem)
@@ -251,7 +251,7 @@ class RowReader:
             row: values of the row; all except the id are None.
             largest: index of the largest column.
         """
-        source_id = key_of_row(dict(zip(self._names, row, strict=True))[_ID])
+        source_id = format_row_id(dict(zip(self._names, row, strict=True))[_ID])
         most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB; this column is the largest"
         return SetAside(source_id, self._names[largest], most)
 
@@ -263,7 +263,7 @@ class RowReader:
         return {**body, "block": {"block_id": source_id, **block}}
 
 
-def key_of_row(value: Any) -> str:
+def format_row_id(value: Any) -> str:
     """Return the id of a row as text; empty if it has no id."""
     if value is None:
         return ""
@@ -272,7 +272,7 @@ def key_of_row(value: Any) -> str:
     return str(value)
 
 
-def time_of_row(value: Any, zone: ZoneInfo) -> datetime | None:
+def parse_row_time(value: Any, zone: ZoneInfo) -> datetime | None:
     """Return when a row was changed; None if its time cannot be read."""
     try:
         return None if value is None else _to_time(value, zone)

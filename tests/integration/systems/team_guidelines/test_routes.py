@@ -908,7 +908,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Fault], str, str, str, str]] = {
     ),
     "count": (
         {"openai": openai_vectors(good, 1), "gemini": gemini_vectors(good, 1)},
-        *("wrong-vectors", "vectors for", "embedder-failed", "embedder-unavailable"),
+        *("wrong-vectors", " texts", "embedder-failed", "embedder-unavailable"),
     ),
     "length": (
         {"openai": openai_vectors(short), "gemini": gemini_vectors(short)},

@@ -279,7 +279,7 @@ def test_every_refused_response_is_charged_and_counts_against_the_cap(
 
 def test_a_repeated_position_is_refused(server: EmbeddingServer):
     server.always = Spoilt(openai_or_gemini(each(index=0), lambda rows: rows))
-    with pytest.raises(MalformedResponse, match="did not assign them to the texts"):
+    with pytest.raises(MalformedResponse, match="did not return exactly one vector for each"):
         Drive(server, "openai-compatible").run()
 
 

@@ -150,11 +150,12 @@ def _is_signed_in_user(tree: SyntaxTree, value: Node | None) -> bool:
 
 
 def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
-    """Return the class of an object that is created, looked up by class name, or returned.
+    """Return the class of the object that an expression evaluates to; "" if unknown.
 
     Args:
-        value: the expression; the result is "" if its class is unknown.
-        around: the class whose methods may return it.
+        value: an object creation, a container lookup, a static call, or a call of a method of
+            `around`.
+        around: the class that contains the expression, if any.
     """
     if value is not None and value.type == "parenthesized_expression":
         return class_of_value(source, next(iter(value.named_children), None), around)

@@ -9,7 +9,7 @@
 | exports | "" | names: in `__all__`, if it is written out |
 | assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
 | invokes | "" | call: expression, under |
-| written | as for its statement | empty; an inner call that starts on a line of its own |
+| written | as for its statement | empty; an inner call that starts on a separate line |
 | defines_setting | "" | name: of a constant at top level; of: code |
 | configured_by | the definition | key: of `settings.KEY` |
 | reads_env | the definition | key: of `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |

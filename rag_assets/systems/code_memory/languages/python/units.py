@@ -38,8 +38,8 @@ _FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of a class that is a unit of its own, or a nested class that yields several units."""
+class _ClassPart:
+    """A part of a class that is a separate unit, or a nested class that yields several units."""
 
     node: Node
     role: Role
@@ -70,7 +70,7 @@ def _definition_units(source: PythonSource, one: Definition, level: int) -> Iter
 
 
 def _split_class(
-    source: PythonSource, one: Definition, pieces: list[_Piece], level: int
+    source: PythonSource, one: Definition, pieces: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
     text, at = source.text, source.tree.start(first_comment(one.whole))
@@ -118,8 +118,8 @@ def _unit_of_text_between(
         yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
 
 
-def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
-    """Yield the parts of a class that are units of their own, in order."""
+def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_ClassPart]:
+    """Yield the parts of a class that are separate units, in order."""
     by_node = {member.node.id: member for member in one.members}
     small = _is_small(source, one)
     for statement, _ in source.statements(one.body):
@@ -133,9 +133,9 @@ def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
             member = by_node.get(node.id)
             if member is not None and member.sort == "method":
                 whole = member.whole
-                yield _Piece(whole, "method", member.symbol, member.public)
+                yield _ClassPart(whole, "method", member.symbol, member.public)
             elif member is not None and member.members:
-                yield _Piece(member.whole, "class", member.symbol, True, member)
+                yield _ClassPart(member.whole, "class", member.symbol, True, member)
 
 
 def _is_small(source: PythonSource, one: Definition) -> bool:
@@ -147,7 +147,7 @@ def _is_small(source: PythonSource, one: Definition) -> bool:
     return not any(_VIEWS.search(name) for name in names)
 
 
-def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
+def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _ClassPart | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
@@ -159,7 +159,7 @@ def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _
     name = source.tree.field(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
-    return _Piece(statement, "relation", f"{one.symbol}.{name}", True)
+    return _ClassPart(statement, "relation", f"{one.symbol}.{name}", True)
 
 
 def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bool:
@@ -169,13 +169,13 @@ def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bo
     return source.tree.field(node, "left") == "operations"
 
 
-def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_Piece]:
+def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
     """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
         called = dotted_name(source.tree, node.child_by_field_name("function"))
         if node.type == "call" and _OPERATIONS.match(called):
-            yield _Piece(node, "schema", _model_name(source, node), True)
+            yield _ClassPart(node, "schema", _model_name(source, node), True)
 
 
 def _model_name(source: PythonSource, call: Node) -> str:

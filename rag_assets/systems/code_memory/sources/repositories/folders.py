@@ -25,7 +25,7 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Sections with a name of their own, such as remotes, are left out, and so are lines with invalid
+    Sections with their own name, such as remotes, are left out, and so are lines with invalid
     syntax. A later value of a setting replaces an earlier one.
     """
     found: dict[str, str] = {}
