@@ -4,7 +4,6 @@
 # make test-ci  runs all but nightly ones; at most three that failed are run once more, alone
 # make coverage runs every test, and measures which lines they execute: twice as long
 # make test-unit runs the fast half of the unit tests, in less than a minute
-# make test-without runs those of the core without each system in turn
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
 # make test-operator walks 300 random steps of an operator with two installations (STEPS=… SEED=…)
 # make test-faults takes 200 random steps through faults of every kind (STEPS=… SEED=…)
@@ -29,7 +28,7 @@ CODE := rag_assets resources sensors checks client tests benchmarks examples doc
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers writer test-unit test-without test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-code-repositories bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -84,13 +83,6 @@ browser:
 
 test-unit: setup
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit
-
-test-without: setup
-	@for name in agent-docs code-memory experience team-guidelines workspace; do \
-		echo "without $$name"; \
-		RAG_ASSETS_TEST_WITHOUT=$$name $(BIN)/python -m pytest -q -n 2 -m "not slow" \
-			-p tests.without_system tests/unit --ignore tests/unit/systems || exit 1; \
-	done
 
 test-security: setup
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/security
