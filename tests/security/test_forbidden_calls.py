@@ -44,7 +44,7 @@ def violations(tree: ast.AST) -> Iterator[str]:
 @pytest.mark.slow
 def test_no_module_evaluates_unpickles_or_uses_a_shell() -> None:
     modules = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
-    assert len(modules) > 1_000
+    assert len(modules) > 700
     found: dict[str, list[str]] = {}
     uses_random = set()
     for path in modules:

@@ -497,8 +497,7 @@ def _build_page_view(
         "following": _find_next_uuid(below),
         "titles": _read_titles(room, uuids),
         "verdict": verdict,
-        "list_unplaced_pages": uuid == ROOT
-        and bool(lists.unplaced(tenant_id, after=None, limit=1)),
+        "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
     }
 
