@@ -84,10 +84,10 @@ def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"
         "from rag_assets.models.config import EmbedderConfig\n"
-        "from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors\n"
+        "from rag_assets.models.factory import build_embedder, get_embedder_id, make_same_vectors\n"
         "for config in (EmbedderConfig(), EmbedderConfig(provider='openai'),\n"
         "               EmbedderConfig(provider='gemini')):\n"
-        "    build_embedder(config); embedder_id_of(config)\n"
+        "    build_embedder(config); get_embedder_id(config)\n"
         "heavy = {'onnxruntime', 'tokenizers', 'polars', 'dagster'}\n"
         "heavy |= {'openai', 'google.genai', 'httpx2'}\n"
         "print(*sorted(heavy & sys.modules.keys()))"
