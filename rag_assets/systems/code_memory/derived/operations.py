@@ -33,6 +33,8 @@ OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
 _MOST_HANDLERS: Final = 3
 """Maximum number of definitions of one operation; if more have its name, none is its handler."""
+_MOST_NAMESAKES: Final = 100
+"""Maximum number of definitions that are compared for one operation."""
 _SHORTEST_WORD: Final = 3
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -57,12 +59,14 @@ def derive_operations(
     ]
     if not operations:
         return
-    served = set(_list_served_paths(routes))
+    whole, ends = _index_served_paths(routes)
     definitions = _index_definitions(files, {fold_name(_id(fact)) for _, fact in operations})
     known: set[str] = set()
     for file, fact in operations:
         method, path = fact.values["method"], fact.values["path"]
-        is_served = any((method, one) in served for one in path_suffixes(path))
+        # A prefix may be missing on either side, but the rest must agree.
+        own = [(method, one) for one in path_suffixes(path)]
+        is_served = own[0] in ends or not whole.isdisjoint(own)
         handlers = _select_handlers(fact, definitions.get(fold_name(_id(fact)), ()))
         if handlers and not is_served and fact.symbol not in known:
             known.add(fact.symbol)
@@ -73,14 +77,20 @@ def _id(operation: Fact) -> str:
     return str(operation.values["operation_id"])
 
 
-def _list_served_paths(routes: Iterable[DerivedDocument]) -> Iterator[tuple[str, str]]:
-    """Yield the method and the path template of each route in the code, and ends of the path."""
+def _index_served_paths(
+    routes: Iterable[DerivedDocument],
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """Return method and path of the routes in the code: whole paths, and all ends of paths."""
+    whole: set[tuple[str, str]] = set()
+    ends: set[tuple[str, str]] = set()
     for route in routes:
         if route.source_type == "route":
             methods, _, path = route.name.removeprefix(ROUTE).partition(" ")
-            yield from (
-                (method, one) for method in methods.split("|") for one in path_suffixes(path)
-            )
+            paths = [*path_suffixes(path)]
+            for method in methods.split("|"):
+                whole.add((method, paths[0]))
+                ends.update((method, one) for one in paths)
+    return whole, ends
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
@@ -103,6 +113,8 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
     Of several definitions with the name, those whose class or file is named after the operation's
     tags or path implement it: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
+    if len(same) > _MOST_NAMESAKES:
+        return ()
     if len(same) > 1:
         wanted = _words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])

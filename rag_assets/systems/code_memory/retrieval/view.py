@@ -63,6 +63,8 @@ _MOST: Final = 500
 IMPLEMENTED_BY: Final = "implemented_by"
 """Kind of the edge from a method of a type to the method of a subtype that a call may run."""
 _SUBTYPES: Final = ("extends", "implements")
+_MOST_SUBTYPES: Final = 200
+"""Maximum number of subtypes of a type; if it has more, the methods of none are looked up."""
 _MOST_IMPLEMENTATIONS: Final = 20
 """Maximum number of implementations of a method; if it has more, none of them is followed."""
 
@@ -338,10 +340,14 @@ class View:
         if not owners:
             return []
         types = [*dict.fromkeys(owner for _, owner in owners)]
-        found: list[FoundEdge] = []
         # A subtype names its type: the edges of types run against those of their methods.
         opposite: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
-        for edge in self.edges(types, opposite[direction], only=_SUBTYPES).edges:
+        edges = self.edges(types, opposite[direction], only=_SUBTYPES).edges
+        subtypes = Counter((edge.source, edge.target) for edge in edges)
+        found: list[FoundEdge] = []
+        for edge in edges:
+            if subtypes[edge.source, edge.target] > _MOST_SUBTYPES:
+                continue
             sides = {"out": (edge.target,), "in": (edge.stated_of,)}
             known = sides.get(direction, (edge.target, edge.stated_of))
             members = [one for owner in known for one in owners.get((edge.source, owner), ())]

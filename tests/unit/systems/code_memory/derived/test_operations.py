@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from rag_assets.systems.code_memory.derived.documents import languages_read, list_signs
+from rag_assets.systems.code_memory.derived.operations import derive_operations
 from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
-from tests.unit.systems.code_memory.frameworks.test_frameworks import derive, facts_of
+from tests.unit.systems.code_memory.frameworks.test_frameworks import (
+    HOSTILE_SECONDS,
+    derive,
+    facts_of,
+)
 
 DESCRIPTION = """
 openapi: 3.0.1
@@ -105,11 +112,35 @@ def getOwner(owner_id: int): ...
     assert [one.name for one in found] == ["route:GET /owners/{owner_id}"]
 
 
+def test_routes_with_only_their_last_part_in_common_are_not_the_same() -> None:
+    app = """
+from fastapi import FastAPI
+app = FastAPI()
+
+@app.post("/stables/pets")
+def add_stabled(): ...
+"""
+    found = derive({"openapi.yml": DESCRIPTION, "app/main.py": app, "pets/server.go": HANDLERS})
+    assert {one.name for one in found.documents} == {
+        "route:POST /stables/pets",
+        "route:POST /clinic/api/pets",
+    }
+
+
 def test_names_that_many_definitions_have_lead_nowhere() -> None:
     description = DESCRIPTION.replace("getOwner", "get").replace("[owners]", "[]")
     classes = "".join(f"class C{n} {{ void get() {{}} }}\n" for n in range(4))
     files = {"openapi.yml": description, "src/All.java": f"package all;\n{classes}"}
     assert derive(files).documents == ()
+
+
+def test_many_operations_of_one_name_cost_little() -> None:
+    paths = "".join(f"  /p{n}:\n    get:\n      operationId: get\n" for n in range(1_000))
+    text = "".join(f"class C{n} {{ void get() {{}} }}\n" for n in range(2_000))
+    files = facts_of({"api.yml": f"openapi: 3.0.1\npaths:\n{paths}", "All.java": text})
+    started = process_time()
+    assert [*derive_operations(files, ())] == []
+    assert process_time() - started < HOSTILE_SECONDS
 
 
 def test_a_description_makes_files_of_every_language_count() -> None:
