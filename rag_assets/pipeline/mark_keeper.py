@@ -471,7 +471,7 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
     """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
-        syncs: the last syncs of those of its sources whose deletions are held.
+        syncs: the last syncs of its sources with held deletions.
         refused: why the tenant's data must not be deleted; None if a person only has to confirm the
             deletions.
     """

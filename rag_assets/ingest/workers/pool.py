@@ -24,7 +24,7 @@ class ParseOutcome:
     """The outcome of a ParseTask.
 
     Attributes:
-        result: the masked text, or the error because of which the document is quarantined.
+        result: the masked text, or the error for which the document is quarantined.
         seconds: time that the task took on its worker, including reading.
     """
 

@@ -65,7 +65,7 @@ _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 def shown_name(name: str) -> str:
     """Return a node's name as people write it, without its package or namespace.
 
-    The file, which is shown next to the name, tells definitions of several packages apart.
+    The file, which is shown next to the name, distinguishes definitions of several packages.
     """
     if name.startswith(_FILE):
         return path_from_uri(name.removeprefix(_FILE))
