@@ -38,7 +38,7 @@ def site(shared_installation: Installation) -> Iterator[Site]:
 def test_the_commands_that_make_a_workspace_run_as_written(
     shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block = PAGE.partition("An operator makes one")[2].partition("\n## ")[0]
+    block = PAGE.partition("\n## ")[0]
     lines = re.findall(r"^    (.+)$", block, re.MULTILINE)
     commands = [
         shlex.split(re.sub(r"^ADMIN_TOKEN=\$\((.*) \| jq .*\)$", r"\1", line), comments=True)
