@@ -37,9 +37,9 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search.recall import candidate_count
-from rag_assets.storage.index.elasticsearch.hits import upsert_action
+from rag_assets.storage.index.elasticsearch.entries import bulk
 from rag_assets.storage.index.elasticsearch.mapping import index_body
-from rag_assets.storage.index.elasticsearch.requests import bulk
+from rag_assets.storage.index.elasticsearch.queries import upsert_action
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
     Entry,

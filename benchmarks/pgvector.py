@@ -40,8 +40,7 @@ from rag_assets.storage.index.model import (
     suitable_index,
 )
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.storage.index.protocols import EntrySearcher
-from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
+from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorStore, open_store
 
 WORK = PROJECT / ".local" / "benchmark-pgvector"
 TOP = 10

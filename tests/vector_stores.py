@@ -23,8 +23,7 @@ from rag_assets.storage.index.model import (
     Places,
     RankingRequest,
 )
-from rag_assets.storage.index.protocols import EntrySearcher
-from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.index.store import EntrySearcher, VectorStore
 
 T = TypeVar("T")
 SPEC = IndexSpec(dimensions=4)

@@ -59,8 +59,8 @@ from rag_assets.search.progress import Ranking, RankingKind
 from rag_assets.search.rankings import fuse_rankings
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
-from rag_assets.storage.index.query_words import parse_query_words
 from rag_assets.storage.index.store import StoreConfig, open_store
+from rag_assets.storage.index.terms import parse_query_words
 
 RIVALS: Final = ("bm25s", "langchain", "llamaindex")
 TIMED: Final = "python-faq"

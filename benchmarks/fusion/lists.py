@@ -35,8 +35,8 @@ from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.providers.local import E5Embedder
 from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.ranking import ranking
-from rag_assets.storage.index.memory.state import Row
+from rag_assets.storage.index.memory.searcher import ranking
+from rag_assets.storage.index.memory.store import Row
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,
@@ -44,7 +44,7 @@ from rag_assets.storage.index.model import (
     Owner,
     RankingRequest,
 )
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import parse_query_words
 
 DEPTH: Final = 100
 """Candidates of each ranking."""

@@ -31,7 +31,7 @@ def check(
     as_json: Json = False,
 ) -> bool:
     """Check version, licence, health, disks and privileges; exit code 1: it cannot be used."""
-    from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
+    from rag_assets.storage.index.elasticsearch.server import check_elasticsearch
 
     connection = session.stack.elasticsearch_connection()
     purposes: list[Purpose] = ["indexing", "searching"] if purpose == "indexing" else [purpose]
@@ -68,7 +68,7 @@ def print_role(
     purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
 ) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
-    from rag_assets.storage.index.elasticsearch.check import build_role
+    from rag_assets.storage.index.elasticsearch.server import build_role
 
     say(json.dumps(build_role(purpose, session.settings.index_prefix), indent=2))
 

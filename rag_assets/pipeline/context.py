@@ -40,9 +40,8 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
-from rag_assets.storage.index.protocols import EntryWriter
 from rag_assets.storage.index.second_store import MirroredEntries
-from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.index.store import EntryWriter, VectorStore
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile

@@ -40,8 +40,8 @@ from rag_assets.privacy.masker import get_scanner
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.rescans import read_hashes
+from rag_assets.storage.lake.location import LakeNotes
 from rag_assets.storage.lake.model import DeadKeys
-from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake
 
 

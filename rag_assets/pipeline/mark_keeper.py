@@ -40,8 +40,7 @@ from rag_assets.storage.catalog.journal.security_changes import (
     format_changes,
     parse_changes,
 )
-from rag_assets.storage.index.protocols import NoteStore
-from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.index.store import NoteStore, VectorStore
 from rag_assets.storage.lake.store import Lake
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.traces import DagsterHistory
-from rag_assets.storage.index.protocols import NoteStore
+from rag_assets.storage.index.store import NoteStore
 from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.installation.markers import Root
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys

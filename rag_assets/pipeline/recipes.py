@@ -19,8 +19,8 @@ from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
+from rag_assets.storage.index.terms import TERMS_VERSION
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.model import IndexConfig, Tenant
 

@@ -36,7 +36,7 @@ from rag_assets.search.sentences import (
     split_answer,
 )
 from rag_assets.search.words import content_words
-from rag_assets.storage.index.identifiers import choose_analysis
+from rag_assets.storage.index.terms import choose_analysis
 
 Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
 

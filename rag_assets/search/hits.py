@@ -22,8 +22,8 @@ from rag_assets.search.scoring import best_cosine, order_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.search.words import content_words
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
-from rag_assets.storage.index.identifiers import choose_analysis
 from rag_assets.storage.index.model import SYMBOL
+from rag_assets.storage.index.terms import choose_analysis
 
 EXCERPT = 280
 _SHARE: Final = 0.5

@@ -36,7 +36,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
-from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.storage.index.store import EntrySearcher
 
 _LOG = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import parse_query_words
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30

@@ -26,7 +26,7 @@ from rag_assets.search.progress import Passage, RankingKind, Reranking, SearchPr
 from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.storage.index.common_words import is_certainly_english
 from rag_assets.storage.index.model import Candidate, Owner, entry_ids
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import parse_query_words
 
 QUESTIONS: Final = 30
 """Number of distinct questions that calibrate a threshold."""

@@ -31,7 +31,7 @@ from rag_assets.storage.index.model import (
     Places,
     RankingRequest,
 )
-from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.storage.index.store import EntrySearcher
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from rag_assets.storage.index.common_words import COMMON_WORDS, STOP_WORDS
-from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.terms import lexical_terms
 
 _LISTS: Final[Mapping[str, Any]] = tomllib.loads(
     files("rag_assets.search").joinpath("words.toml").read_text("utf-8")

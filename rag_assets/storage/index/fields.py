@@ -12,7 +12,6 @@ import numpy.typing as npt
 from rag_assets.common.hashing import compute_key, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import location_fields
-from rag_assets.storage.index.identifiers import MARK, choose_analysis, count_words, lexical_terms
 from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
@@ -21,6 +20,7 @@ from rag_assets.storage.index.model import (
     StoredEntry,
     entry_id,
 )
+from rag_assets.storage.index.terms import MARK, choose_analysis, count_words, lexical_terms
 
 _HALVING_TERMS = 350
 _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})

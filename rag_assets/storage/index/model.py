@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_assets.common.hashing import canonical, compute_key, sha256_hex, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.storage.index.identifiers import TERMS_VERSION
+from rag_assets.storage.index.terms import TERMS_VERSION
 
 SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"

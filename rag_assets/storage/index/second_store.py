@@ -26,7 +26,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
-from rag_assets.storage.index.protocols import EntrySearcher, EntryWriter
+from rag_assets.storage.index.store import EntrySearcher, EntryWriter
 
 if TYPE_CHECKING:
     from rag_assets.storage.index.pgvector.entries import PgVectors

@@ -8,18 +8,20 @@ leaves duplicate rows, which readers ignore and the next compaction drops.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Final
 
 import polars as pl
 from deltalake import DeltaTable
-from deltalake.transaction import RemoveAction
 
-from rag_assets.storage.lake.checksums import require_unaltered
 from rag_assets.storage.lake.model import Compaction
-from rag_assets.storage.lake.selection import filter_rows
-from rag_assets.storage.lake.table import DataFile, KeyedTable, compute_table_size
+from rag_assets.storage.lake.table import (
+    DataFile,
+    KeyedTable,
+    compute_table_size,
+    filter_rows,
+    require_unaltered,
+)
 
 MAX_SMALL_FILES: Final = 32
 MAX_OVERLAP_DEPTH: Final = 8
@@ -130,25 +132,13 @@ def _rewrite(
     for part in _parts(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
         table.append(require_unaltered(filter_rows(within, key, part.to_list()).collect()))
-    _remove_from_log(table, chosen)
+    table.remove(chosen)
 
 
 def _parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
     length = math.ceil(len(keys) / max(1, count))
     for offset in range(0, len(keys), max(1, length)):
         yield keys.slice(offset, length)
-
-
-def _remove_from_log(table: KeyedTable, files: Sequence[DataFile]) -> None:
-    now = int(time.time() * 1000)
-    removed = [
-        RemoveAction(path=f.path, data_change=True, deletion_timestamp=now, size=f.bytes)
-        for f in files
-    ]
-    opened = table.open()
-    if opened is not None:
-        table.guard()
-        opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
 
 
 def _vacuum(table: KeyedTable) -> None:

@@ -1,4 +1,4 @@
-"""Locations of a tenant's tables: a local folder or a prefix of an object store."""
+"""Locations in the lake (local folders or prefixes of an object store), and notes in its root."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.hashing import sha256_hex
 
 _UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails if a path contains these
@@ -181,3 +182,43 @@ class Location:
                 hint="install the fsspec package of your object store (s3fs, gcsfs, adlfs)",
             ) from error
         return filesystem, str(root)
+
+
+class LakeNotes:
+    """Reads and writes notes (see NoteStore).
+
+    Args:
+        location: the root of the lake.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+
+    def read(self, name: str) -> str | None:
+        """Return a note; None if it does not exist."""
+        with _available("read"):
+            try:
+                return self._location.read(f"{self._location.url}/{name}")
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a whole note."""
+        with _available("written"):
+            self._location.write(name, text)
+
+    def delete(self, name: str) -> None:
+        """Delete a note, if it exists."""
+        with _available("deleted"):
+            self._location.delete(name)
+
+
+@contextmanager
+def _available(done: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ServiceUnavailable(
+            f"a note in the lake cannot be {done}: {error.strerror or error}",
+            hint="check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space",
+        ) from error

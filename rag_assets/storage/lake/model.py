@@ -138,6 +138,10 @@ class LiveKeys:
     texts: Set[str] | None = None
     embedders: Set[str] | None = None
 
+    def of_table(self, name: str) -> Set[str] | None:
+        """Return the keys that a table must keep; None for all."""
+        return {"parsed_text": self.parsed, "chunks": self.chunk_sets}.get(name, self.texts)
+
 
 @dataclass(frozen=True, slots=True)
 class DeadKeys:
@@ -152,6 +156,10 @@ class DeadKeys:
     parsed: Set[str] = frozenset()
     chunk_sets: Set[str] = frozenset()
     texts: Set[str] = frozenset()
+
+    def of_table(self, name: str) -> Set[str]:
+        """Return the keys that a table must drop."""
+        return {"parsed_text": self.parsed, "chunks": self.chunk_sets}.get(name, self.texts)
 
 
 @dataclass(frozen=True, slots=True)

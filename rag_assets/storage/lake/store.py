@@ -15,8 +15,7 @@ from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.parsing.model import MaskedSpan
-from rag_assets.storage.lake.lake_damage import LakeDamage
-from rag_assets.storage.lake.location import SPOOL_FOLDER, Location, embedder_slug
+from rag_assets.storage.lake.location import SPOOL_FOLDER, LakeNotes, Location, embedder_slug
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -28,8 +27,7 @@ from rag_assets.storage.lake.model import (
     ParsedRow,
     VectorRows,
 )
-from rag_assets.storage.lake.notes import LakeNotes
-from rag_assets.storage.lake.tenant_tables import TenantTables, dead_keys, live_keys
+from rag_assets.storage.lake.tenant_tables import LakeDamage, TenantTables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -201,7 +199,7 @@ class TenantLake:
         return rows.hashes_by_symbol(self._tables.chunks().read(keys, columns))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
-        """Return rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
+        """Return rows of chunk sets (rows.CHUNKS) including duplicates, for checks."""
         return self._tables.chunks().stored(keys)
 
     def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
@@ -231,7 +229,7 @@ class TenantLake:
         return dict(frame.iter_rows())
 
     def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
-        """Return rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
+        """Return rows of vectors (rows.EMBEDDINGS) including duplicates, for checks."""
         return self._tables.vectors(embedder_id).stored(hashes)
 
     def append_vectors(
@@ -383,7 +381,7 @@ class TenantLake:
         if live.embedders is not None:
             self._tables.drop_embedders(live.embedders)
         results = {
-            name: compaction.compact(table, live_keys(name, live), dead_keys(name, dead))
+            name: compaction.compact(table, live.of_table(name), dead.of_table(name))
             for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
@@ -399,9 +397,9 @@ class TenantLake:
 
         All texts are read.
         """
-        from rag_assets.storage.lake import traces
+        from rag_assets.storage.lake import files
 
-        return traces.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
+        return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
 
     def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
         """Return the files, listed or not, that contain data of erased documents.
@@ -411,10 +409,9 @@ class TenantLake:
             phrases: parts of texts that only rows with needed keys may have.
             needed: keys of the rows that are needed.
         """
-        from rag_assets.storage.lake import traces
+        from rag_assets.storage.lake import files
 
-        search = traces.Search(dead, phrases, needed)
-        return list(traces.files_holding(self._location, search))
+        return list(files.files_holding(self._location, dead, phrases, needed))
 
     def purge(self) -> None:
         """Delete this incarnation's folder with its contents.

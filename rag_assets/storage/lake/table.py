@@ -3,29 +3,264 @@
 There is one writer, which only appends rows. A crash may leave duplicate rows with equal content,
 so readers return each key once. If a reader misses files because compaction has just deleted them,
 it opens the table again.
+
+Parquet's pages and Delta's log have no checksums here, so altered bytes that can still be decoded
+would be taken as text or vectors. Each row therefore has a checksum of its values. Older rows have
+none (null) until compaction writes them again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
+import orjson
 import polars as pl
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import RemoveAction
 
 from rag_assets.common.disk_space import disk_full
 from rag_assets.common.errors import LakeDamaged, ServiceUnavailable, TenantLocked
 from rag_assets.common.hashing import HashRange
-from rag_assets.storage.lake.checksums import is_reader_error, require_unaltered, with_checksums
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import DamagedFile, TableSize
-from rag_assets.storage.lake.open_table import FILE, OpenTable
-from rag_assets.storage.lake.schemas import TableKind
-from rag_assets.storage.lake.selection import filter_rows
+from rag_assets.storage.lake.rows import TableKind
+
+CHECKSUM: Final = "checksum"
+_BYTES: Final = 8
+_READER_ERRORS: Final = (OSError, ValueError, DeltaError, pl.exceptions.PolarsError)
+
+
+class AlteredRows(ValueError):
+    """The values of a row differ from the values that were written."""
+
+
+def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows, each with a checksum; an existing checksum is kept."""
+    if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
+        return rows
+    computed = _compute(rows)
+    if CHECKSUM in rows.columns:
+        computed = rows[CHECKSUM].fill_null(computed)
+    return rows.with_columns(computed.alias(CHECKSUM))
+
+
+def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Check that the values of whole rows are unaltered; return the rows.
+
+    Raises:
+        AlteredRows: the checksum of a row differs.
+    """
+    sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
+    altered = int((sealed[CHECKSUM] != _compute(sealed)).sum())
+    if altered:
+        raise AlteredRows(f"{altered} rows differ from their checksums")
+    return rows
+
+
+def is_reader_error(error: BaseException) -> bool:
+    """Return whether an error means that a reader could not decode or reach files."""
+    # Panics of Rust libraries are not Exceptions, and each library has its own panic class.
+    return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
+
+
+def _compute(rows: pl.DataFrame) -> pl.Series:
+    values = rows.select(sorted(name for name in rows.columns if name != CHECKSUM))
+    sums = [_checksum(row) for row in values.iter_rows(named=True)]
+    return pl.Series(CHECKSUM, sums, pl.Int64)
+
+
+def _checksum(row: dict[str, object]) -> int:
+    # Nulls are left out, so that adding columns later does not change any checksum.
+    present = {name: value for name, value in row.items() if value is not None}
+    packed = orjson.dumps(present, default=_hexadecimal)
+    return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)
+
+
+def _hexadecimal(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"{type(value).__name__} has no checksum")
+
+
+FEW_KEYS: Final = 2_000
+"""Up to this number of keys, row groups are skipped by their lowest and highest key. With more
+keys, each row group would search the whole list of keys."""
+
+
+def scan_rows(
+    kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
+) -> pl.LazyFrame:
+    """Return the rows of a table's files; columns added later are null in older files.
+
+    Args:
+        kind: the table's columns.
+        location: the table's location.
+        urls: addresses of the files; at least one.
+        file_column: name of an added column with the path of each row's file.
+    """
+    return pl.scan_parquet(
+        list(urls),
+        glob=False,
+        schema=kind.schema if kind.added else None,
+        missing_columns="insert" if kind.added else "raise",
+        include_file_paths=file_column,
+        storage_options=dict(location.storage_options) or None,
+    )
+
+
+def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
+    """Return the rows with one of the wanted keys, in no particular order.
+
+    Args:
+        rows: rows of a table, or of a file.
+        key: name of the column of keys.
+        wanted: the distinct keys.
+    """
+    if len(wanted) <= FEW_KEYS:
+        return rows.filter(pl.col(key).is_in(sorted(wanted)))
+    keys = pl.LazyFrame({key: list(wanted)}, schema={key: pl.String})
+    return rows.join(keys, on=key, how="semi")
+
+
+FILE: Final = "__file"
+"""The column with the name of each row's file."""
+
+_MOST_KEYS: Final = 20_000
+"""Maximum number of keys held in memory; the keys of other files are read for every request."""
+
+_NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
+
+
+class OpenTable:
+    """The newest version of a table, and the keys of its files.
+
+    Opening a table reads its log from the last checkpoint on. That takes several times as long as
+    reading only the additions since its last use. Files never change, so their keys are read once.
+    If another process deletes the folder, reading its files fails: then call `forget`.
+
+    Args:
+        location: the table's folder; it need not exist.
+        kind: the table's columns; columns that a file lacks are read as null.
+    """
+
+    def __init__(self, location: Location, kind: TableKind) -> None:
+        self._location = location
+        self._kind = kind
+        self._key = kind.key
+        self._lock = threading.Lock()
+        self._table: DeltaTable | None = None
+        self._keys: dict[str, pl.DataFrame] = {}
+        self._left_out: frozenset[str] = frozenset()
+
+    def newest(self) -> DeltaTable | None:
+        """Return the newest version of the table; None if it does not exist."""
+        with self._lock:
+            if self._table is not None:
+                try:
+                    self._table.update_incremental()
+                except (OSError, ValueError, DeltaError):
+                    self._forget()
+            if self._table is None:
+                self._table = self._open()
+            return self._table
+
+    def forget(self) -> None:
+        """Open the table again at its next use."""
+        with self._lock:
+            self._forget()
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Stop reading these files."""
+        self._left_out = frozenset(names)
+
+    def scan(
+        self,
+        table: DeltaTable,
+        paths: Collection[str] | None = None,
+        file_column: str | None = None,
+    ) -> pl.LazyFrame | None:
+        """Return the rows of the table, or of the named files; None without files.
+
+        Args:
+            table: the version to read.
+            paths: names of the files to read; all by default.
+            file_column: name of an added column with the path of each row's file.
+        """
+        names = file_names(table) - self._left_out
+        names &= names if paths is None else set(paths)
+        if not names:
+            return None
+        urls = [f"{self._location.url}/{name}" for name in sorted(names)]
+        return scan_rows(self._kind, self._location, urls, file_column)
+
+    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
+        """Return the keys that the table contains, each with the name of one of its files."""
+        with self._lock:
+            rest = self._keep_keys(table)
+            kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
+        found = [filter_rows(kept.lazy(), self._key, wanted).collect()]
+        if rest and (scanned := self.scan(table, rest, FILE)) is not None:
+            rows = filter_rows(scanned, self._key, wanted).select(self._key, FILE)
+            found.append(_with_file_names(rows))
+        return pl.concat(found).unique(self._key)
+
+    def _keep_keys(self, table: DeltaTable) -> set[str]:
+        """Read the keys of new small files; return the files whose keys are not held in memory."""
+        names = file_names(table) - self._left_out
+        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
+        new = names - self._keys.keys()
+        if not new:
+            return set()
+        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        chosen = []
+        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
+            if name in new and rows <= room:
+                chosen.append(name)
+                room -= rows
+        if chosen and (scanned := self.scan(table, chosen, FILE)) is not None:
+            keys = _with_file_names(scanned.select(self._key, FILE))
+            self._keys |= {
+                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
+            }
+        return new - self._keys.keys()
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(
+                self._location.url, storage_options=dict(self._location.storage_options)
+            )
+        except TableNotFoundError:
+            return None
+
+    def _forget(self) -> None:
+        self._table, self._keys = None, {}
+
+
+def file_names(table: DeltaTable) -> set[str]:
+    """Return the names of an open table's files, which are all in its folder."""
+    # Use only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
+    return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
+
+
+def _row_counts(table: DeltaTable) -> dict[str, int]:
+    actions: Any = table.get_add_actions(flatten=True)
+    frame = pl.DataFrame(actions).select("path", "num_records")
+    if frame["num_records"].null_count():
+        raise ValueError("the log lacks the number of rows of a file")
+    return {str(path).rsplit("/", 1)[-1]: int(rows) for path, rows in frame.iter_rows()}
+
+
+def _with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col(FILE).str.split("/").list.last()).collect()
+
 
 _T = TypeVar("_T")
 _READ_ATTEMPTS: Final = 3
@@ -142,6 +377,19 @@ class KeyedTable:
                 writer_properties=_layout(self.kind),
             )
 
+    def remove(self, files: Iterable[DataFile | DamagedFile]) -> None:
+        """Remove files from the table's log; the files stay until they are vacuumed."""
+        opened = self.open()
+        if opened is None:
+            return
+        now = int(time.time() * 1000)
+        removed = [
+            RemoveAction(path=f.path, data_change=True, deletion_timestamp=now, size=f.bytes)
+            for f in files
+        ]
+        self.guard()
+        opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
+
     def description(self) -> str | None:
         """Return the description with which the table was created; None if it does not exist."""
         metadata = self._with_retry(lambda table: table.metadata())
@@ -235,7 +483,7 @@ class KeyedTable:
 
         After a failed read, all files are read completely to find them.
         """
-        from rag_assets.storage.lake.damage import damaged_files
+        from rag_assets.storage.lake.files import damaged_files
 
         return list(damaged_files("", self, None if participle == "written" else HashRange()))
 

@@ -1,15 +1,19 @@
-"""The Delta tables of one tenant's incarnation; each is opened on first use, and kept."""
+"""The Delta tables of one tenant's incarnation, and the repair of their damaged files.
+
+Importing this module loads neither Polars nor Delta Lake.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 from typing import TYPE_CHECKING
 
+from rag_assets.common.hashing import HashRange
 from rag_assets.storage.lake.location import Location, embedder_slug
-from rag_assets.storage.lake.model import DeadKeys, LiveKeys
+from rag_assets.storage.lake.model import DamagedFile, LiveKeys
 
 if TYPE_CHECKING:
-    from rag_assets.storage.lake.schemas import TableKind
+    from rag_assets.storage.lake.rows import TableKind
     from rag_assets.storage.lake.table import KeyedTable
 
 _PARSED = "parsed_text"
@@ -36,15 +40,15 @@ class TenantTables:
 
     def parsed(self) -> KeyedTable:
         """Return the table of parsed documents."""
-        from rag_assets.storage.lake import schemas
+        from rag_assets.storage.lake import rows
 
-        return self._open_versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
+        return self._open_versioned(_PARSED, rows.PARSED_TEXT_TABLE)
 
     def chunks(self) -> KeyedTable:
         """Return the table of chunk sets."""
-        from rag_assets.storage.lake import schemas
+        from rag_assets.storage.lake import rows
 
-        return self._open_versioned(_CHUNKS, schemas.CHUNKS_TABLE)
+        return self._open_versioned(_CHUNKS, rows.CHUNKS_TABLE)
 
     def vectors(self, embedder_id: str) -> KeyedTable:
         """Return the table of an embedder's vectors."""
@@ -84,10 +88,10 @@ class TenantTables:
         return self._table(name, kind, self._location / name / kind.version)
 
     def _get_vectors_table(self, slug: str) -> KeyedTable:
-        from rag_assets.storage.lake import schemas
+        from rag_assets.storage.lake import rows
 
         location = self._location / _EMBEDDINGS / slug
-        return self._table(f"{_EMBEDDINGS}/{slug}", schemas.EMBEDDINGS_TABLE, location)
+        return self._table(f"{_EMBEDDINGS}/{slug}", rows.EMBEDDINGS_TABLE, location)
 
     def _table(self, name: str, kind: TableKind, location: Location) -> KeyedTable:
         from rag_assets.storage.lake import table
@@ -104,11 +108,58 @@ def vectors_table(embedder_id: str) -> str:
     return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
 
 
-def live_keys(table: str, live: LiveKeys) -> Set[str] | None:
-    """Return the keys that a table of this name must keep; None for all."""
-    return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
+class LakeDamage:
+    """Finds damaged files, removes them from their tables, and salvages rows from unlisted files.
 
+    Args:
+        location: the incarnation's folder.
+        tables: the tables in the folder.
+    """
 
-def dead_keys(table: str, dead: DeadKeys) -> Set[str]:
-    """Return the keys that a table of this name must drop."""
-    return {_PARSED: dead.parsed, _CHUNKS: dead.chunk_sets}.get(table, dead.texts)
+    def __init__(self, location: Location, tables: TenantTables) -> None:
+        self._location = location
+        self._tables = tables
+
+    def files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
+        """Return the listed files that are missing, truncated or unreadable.
+
+        Args:
+            decoded: a file is read completely if the hash of its name is in this range.
+        """
+        if not any(self._location.folders()):
+            return []
+        from rag_assets.storage.lake.files import damaged_files
+
+        return [
+            file
+            for name, table in self._tables.all().items()
+            for file in damaged_files(name, table, decoded)
+        ]
+
+    def drop(self, files: Collection[DamagedFile]) -> None:
+        """Remove damaged files from their tables, so that the other files can be read again.
+
+        A damaged log is deleted; `salvage` then takes rows from the remaining files.
+
+        Raises:
+            TenantGone, TenantLocked: raised by the guard.
+        """
+        from rag_assets.storage.lake.files import drop_damaged
+
+        for name, table in self._tables.all().items():
+            drop_damaged(table, [file for file in files if file.table == name])
+
+    def salvage(self, lost: LiveKeys, embedder_id: str, dimensions: int) -> None:
+        """Restore lost rows from files that the tables do not list.
+
+        Args:
+            lost: keys of the rows; None skips that table.
+            embedder_id: id of the embedder of the vectors.
+            dimensions: number of dimensions of the vectors.
+        """
+        from rag_assets.storage.lake.files import salvage
+
+        salvage(self._tables.parsed(), lost.parsed or set())
+        salvage(self._tables.chunks(), lost.chunk_sets or set())
+        vectors, texts = self._tables.vectors(embedder_id), lost.texts or set()
+        salvage(vectors, texts, name=embedder_id, description=str(dimensions))

@@ -28,8 +28,12 @@ from rag_assets.models.embedding.protocol import Embedder, Purpose
 from rag_assets.search.contexts import results_text
 from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.common_words import sentence_language
-from rag_assets.storage.index.identifiers import build_forms, choose_analysis, lexical_terms
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import (
+    build_forms,
+    choose_analysis,
+    lexical_terms,
+    parse_query_words,
+)
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
 from rag_assets.systems.agent_docs.passages import (

@@ -22,7 +22,7 @@ from rag_assets.search.progress import Ranking, SearchProgress
 from rag_assets.search.recall import build_entry_filter, candidate_count
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
-from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.storage.index.store import EntrySearcher
 from rag_assets.systems.agent_docs.globs import display_path
 from rag_assets.systems.agent_docs.prompts import (
     DESCRIPTION,

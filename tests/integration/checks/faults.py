@@ -21,7 +21,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import Owner
-from rag_assets.storage.lake.schemas import EMBEDDINGS
+from rag_assets.storage.lake.rows import EMBEDDINGS
 from tests.installation import Installation
 
 DOCUMENTS = {

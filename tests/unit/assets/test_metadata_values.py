@@ -22,7 +22,7 @@ from rag_assets.pipeline.slices import DocumentNote
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec
-from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
+from rag_assets.storage.lake.rows import CHUNKS, EMBEDDINGS, PARSED_TEXT
 
 
 def failures(count: int, reason: str = "it is empty") -> list[tuple[DocumentNote, str]]:

@@ -20,8 +20,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.chunkers import chunk_parameters
 from rag_assets.ingest.chunking.model import Chunk, text_hash
 from rag_assets.storage.lake.model import ChunkSetRow
-from rag_assets.storage.lake.rows import chunk_sets_frame
-from rag_assets.storage.lake.schemas import EMBEDDINGS
+from rag_assets.storage.lake.rows import EMBEDDINGS, chunk_sets_frame
 from tests.chunking import lines, parameters_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

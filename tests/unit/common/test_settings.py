@@ -16,7 +16,7 @@ from rag_assets.runtime.program_processes import dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner
-from rag_assets.storage.index.pgvector.layout import Layout
+from rag_assets.storage.index.pgvector.tables import Layout
 
 LONGEST = "x" * 24
 

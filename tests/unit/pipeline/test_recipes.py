@@ -21,8 +21,8 @@ from rag_assets.pipeline.recipes import (
     tenant_of_build,
 )
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, VectorIndex
+from rag_assets.storage.index.terms import TERMS_VERSION
 from rag_assets.tenants.model import Tenant
 
 

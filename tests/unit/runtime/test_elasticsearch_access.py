@@ -20,7 +20,7 @@ from rag_assets.runtime.elasticsearch_access import (
 )
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
+from rag_assets.storage.index.elasticsearch.server import indexing_role, searching_role
 
 URL = "https://es1.example.com:9200"
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()

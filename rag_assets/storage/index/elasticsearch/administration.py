@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
+from rag_assets.common.batches import batched
+from rag_assets.common.disk_space import DiskSpace
 from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
-from rag_assets.storage.index.elasticsearch import mapping, queries, requests
-from rag_assets.storage.index.elasticsearch.creation import create_index, flat_settings
-from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch import mapping, queries
+from rag_assets.storage.index.elasticsearch.entries import build_search_header, require_usable
+from rag_assets.storage.index.elasticsearch.errors import (
+    CONDITION_SETTINGS,
+    convert_response_error,
+    index_errors,
+    translated_errors,
+)
+from rag_assets.storage.index.elasticsearch.mapping import create_index, flat_settings
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
+from rag_assets.storage.index.elasticsearch.server import node_disks
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -34,6 +44,9 @@ _HISTORY_SECONDS = 90.0
 _POLL_SECONDS = 0.25
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 _UNAVAILABLE = 503
+
+_NAMES = 20
+_CONDITION_SECONDS = 2.0
 
 
 class ElasticsearchIndexes:
@@ -96,13 +109,13 @@ class ElasticsearchIndexes:
         return presence
 
     def require_usable(self, index_name: str) -> None:
-        requests.require_usable(self._client, index_name)
+        require_usable(self._client, index_name)
 
     def conditions(self) -> list[RagAssetsError]:
         with translated_errors():
             is_serverless = self._server.is_serverless
         patterns = self._names.patterns
-        return requests.conditions(self._client, patterns, is_serverless=is_serverless)
+        return conditions(self._client, patterns, is_serverless=is_serverless)
 
     def layout_differences(self) -> list[str]:
         with translated_errors():
@@ -136,7 +149,7 @@ class ElasticsearchIndexes:
         return replace(self._layout, shards=1) if "-own-" in name else self._layout
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
-        return requests.count_builds(self._client, builds, self._names.alias)
+        return count_builds(self._client, builds, self._names.alias)
 
     def vector_length(self, index_name: str) -> int | None:
         with translated_errors():
@@ -391,3 +404,123 @@ def _is_term(clause: object, tenant: str) -> bool:
     term = clause.get("term") if isinstance(clause, Mapping) else None
     value = term.get("tenant") if isinstance(term, Mapping) else None
     return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)
+
+
+def conditions(
+    client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
+) -> list[RagAssetsError]:
+    """Return the errors that requests for indexes would raise, including a nearly full disk.
+
+    Each request waits two seconds at most.
+
+    Args:
+        client: a client of the cluster.
+        patterns: patterns of the indexes' names.
+        is_serverless: whether the server is Serverless, where shards and disks are not visible.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
+    options: dict[str, Any] = {"index": list(patterns), "expand_wildcards": ["open", "closed"]}
+    with translated_errors():
+        health: Mapping[str, Any] = {}
+        if not is_serverless:
+            health = shortly.cluster.health(**options, level="indices")["indices"]
+        settings = shortly.indices.get_settings(
+            **options, name=list(CONDITION_SETTINGS), flat_settings=True
+        )
+    disks = [] if is_serverless else _disks(shortly)
+    full = [disk.error for disk in disks if disk.is_nearly_full]
+    return full + [
+        error
+        for name in sorted({*health, *settings})
+        for error in index_errors(
+            name,
+            health.get(name, {}).get("status"),
+            settings.get(name, {}).get("settings", {}),
+            shortly,
+        )
+    ]
+
+
+def _disks(client: Elasticsearch) -> list[DiskSpace]:
+    """Return the disks of the nodes; empty if this account may not see them."""
+    try:
+        return node_disks(client)
+    except (ApiError, TransportError):
+        return []
+
+
+def count_builds(
+    client: Elasticsearch, builds: Sequence[CountedBuild], alias_of: Callable[[str], str]
+) -> list[BuildCount]:
+    """Count the entries of builds, in one request for all existing builds.
+
+    Args:
+        client: a client of the cluster.
+        builds: builds of any tenants.
+        alias_of: returns the name of a tenant's alias.
+
+    Raises:
+        IndexUnavailable: an index is closed, blocked or red.
+    """
+    uuids = _uuids(client, {build.index.name for build in builds})
+    presence = [build.index.compute_presence(uuids.get(build.index.name)) for build in builds]
+    searches: list[Mapping[str, Any]] = []
+    for build, present in zip(builds, presence, strict=True):
+        if present == "present":
+            searches += _counting(build, alias_of(build.owner.tenant))
+    answers: Iterator[Mapping[str, Any]] = iter(())
+    if searches:
+        with translated_errors(client):
+            answers = iter(client.msearch(searches=searches)["responses"])
+    return [
+        _build_count(build, answers) if present == "present" else BuildCount(present)
+        for build, present in zip(builds, presence, strict=True)
+    ]
+
+
+def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
+    """Return the uuid of each of these indexes that exists, including closed indexes."""
+    found: dict[str, str] = {}
+    with translated_errors(client):
+        for part in batched(sorted(names), _NAMES):
+            # With a wildcard in each name, missing indexes are left out.
+            answer = client.indices.get_settings(
+                index=[f"{name}*" for name in part],
+                name="index.uuid",
+                expand_wildcards=["open", "closed", "hidden"],
+            )
+            found |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
+    return found
+
+
+def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of the searches that count a build."""
+    owner = build.owner
+    yield build_search_header(build.index.name, owner.tenant)
+    yield queries.entry_count(owner, build.recent_keys)
+    if build.is_serving:
+        of_index = {"term": {"_index": build.index.name}}
+        shown = {"filter": queries.entries(owner, [of_index])}
+        yield build_search_header(alias, None)
+        yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
+
+
+def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
+    """Return the count of a build from the answers to its searches."""
+    answer = next(answers)
+    by_alias = next(answers) if build.is_serving else None
+    if "error" in answer:
+        raise convert_response_error(
+            answer["status"], answer, build.index.name, tenant_id=build.owner.tenant
+        )
+    entries = answer["hits"]["total"]["value"]
+    is_shown = by_alias is None or (
+        "error" not in by_alias
+        and by_alias["hits"]["total"]["value"] == entries
+        and by_alias["aggregations"]["shown"]["doc_count"] == entries
+    )
+    recent = answer["aggregations"]["recent"]["doc_count"]
+    return BuildCount("present", entries, recent, is_shown)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from elastic_transport import ConnectionTimeout
 from elasticsearch import Elasticsearch, NotFoundError
+from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
+from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.elasticsearch import hits, queries, requests
-from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch import mapping, queries
+from rag_assets.storage.index.elasticsearch.errors import (
+    TRANSIENT,
+    bulk_item_error,
+    convert_response_error,
+    translated_errors,
+)
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     Entry,
@@ -29,6 +39,15 @@ _STORED = ["*"]
 _VERSION = ("document_id", "index_key", "access_scope")
 _SCOPE_FIELDS = ("access_scope", "digest")
 
+_BULK_ACTIONS = 500
+_BULK_THREADS = 2
+_BULK_BYTES = 8 * 1024 * 1024
+_PAGE = 1_000
+_PAGE_WITH_VECTORS = 250
+_BUCKETS = 5_000
+_REFRESH_SECONDS = 10.0
+_OK, _NOT_FOUND = 200, 404
+
 
 class ElasticsearchEntries:
     """Writes and reads entries in Elasticsearch (see EntryStore).
@@ -44,7 +63,7 @@ class ElasticsearchEntries:
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         self._ownership.require(index_name)
-        written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
+        written = self._bulk(queries.upsert_action(index_name, entry) for entry in entries)
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
@@ -103,8 +122,8 @@ class ElasticsearchEntries:
         for batch in batches:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
             query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
-            for hit in requests.pages(self._client, index_name, None, query, _STORED):
-                yield hits.parse_scanned_hit(hit, digest_key)
+            for hit in pages(self._client, index_name, None, query, _STORED):
+                yield queries.parse_scanned_hit(hit, digest_key)
 
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
@@ -112,21 +131,19 @@ class ElasticsearchEntries:
         self._refresh(index_name)
         ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
         query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
-        for hit in requests.pages(self._client, index_name, None, query, _STORED):
-            yield hits.parse_scanned_hit(hit, None)
+        for hit in pages(self._client, index_name, None, query, _STORED):
+            yield queries.parse_scanned_hit(hit, None)
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
-        found = requests.buckets(
-            self._client, index_name, owner.tenant, queries.entries(owner), _VERSION
-        )
+        found = buckets(self._client, index_name, owner.tenant, queries.entries(owner), _VERSION)
         for (document_id, index_key, access_scope), count in found:
             yield VersionCount(document_id, index_key, access_scope, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
         for hit in self._pages(index_name, owner, queries.entries(owner), _STORED):
-            yield hits.parse_stored_hit(owner, hit)
+            yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
@@ -135,7 +152,7 @@ class ElasticsearchEntries:
             clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
             for hit in self._pages(index_name, owner, query, _STORED):
-                yield hits.parse_stored_hit(owner, hit)
+                yield queries.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
         self._refresh(index_name)
@@ -153,13 +170,13 @@ class ElasticsearchEntries:
     ) -> list[str]:
         self._refresh(index_name)
         query = _of_tenant(tenant, {"terms": {field: list(values)}})
-        found = requests.pages(self._client, index_name, None, query, ["ordinal"])
+        found = pages(self._client, index_name, None, query, ["ordinal"])
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
         query = _of_tenant(tenant, held)
-        found = requests.pages(self._client, index_name, None, query, ["text_sha256"])
+        found = pages(self._client, index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 
     def vectors(
@@ -168,10 +185,8 @@ class ElasticsearchEntries:
         self._refresh(index_name)
         for clause in _texts(texts):
             query = queries.entries(owner, [clause])
-            for hit in requests.pages(
-                self._client, index_name, owner.tenant, query, _STORED, vectors=True
-            ):
-                yield hits.entry_vector(owner, hit)
+            for hit in pages(self._client, index_name, owner.tenant, query, _STORED, vectors=True):
+                yield queries.entry_vector(owner, hit)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
@@ -180,12 +195,12 @@ class ElasticsearchEntries:
             yield str(hit["_id"])
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
-        return requests.bulk(self._client, actions, self._ownership.make_writable)
+        return bulk(self._client, actions, self._ownership.make_writable)
 
     def _pages(
         self, index_name: str, owner: Owner, query: Mapping[str, Any], names: list[str]
     ) -> Iterator[Mapping[str, Any]]:
-        return requests.pages(self._client, index_name, owner.tenant, query, names)
+        return pages(self._client, index_name, owner.tenant, query, names)
 
     def _refresh_after(self, index_name: str, changed: int) -> int:
         """Refresh the index if it was changed; return the number of changes."""
@@ -194,7 +209,7 @@ class ElasticsearchEntries:
         return changed
 
     def _refresh(self, index_name: str) -> None:
-        requests.refresh(self._client, index_name)
+        refresh(self._client, index_name)
 
     def _other_versions(
         self,
@@ -244,3 +259,233 @@ def _of_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
 
 def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
     return {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}
+
+
+def bulk(
+    client: Elasticsearch,
+    actions: Iterable[dict[str, Any]],
+    make_writable: Callable[[str], bool],
+) -> int:
+    """Execute actions in bounded requests, two at a time; return the number of actions.
+
+    The result of several actions on one id must not depend on their order. Deleting a missing entry
+    counts as done. All requests have ended when this returns or raises.
+
+    Args:
+        actions: actions in the format of the client's helpers.
+        make_writable: adds an index's missing write alias; returns whether it was missing.
+
+    Raises:
+        IndexInconsistent: an action was rejected permanently.
+        ServiceUnavailable: Elasticsearch does not answer, or stays overloaded.
+    """
+    parts = batched(actions, _BULK_ACTIONS)
+    first = next(parts, [])
+    if len(first) < _BULK_ACTIONS:
+        return _send(client, first, make_writable)
+    sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
+    try:
+        sent = deque([sender.submit(_send, client, first, make_writable)])
+        done = 0
+        for part in parts:
+            sent.append(sender.submit(_send, client, part, make_writable))
+            # One more request than there are threads may wait while the next one is prepared.
+            if len(sent) > _BULK_THREADS:
+                done += sent.popleft().result()
+        return done + sum(part_sent.result() for part_sent in sent)
+    finally:
+        sender.shutdown(wait=True, cancel_futures=True)
+
+
+def _send(
+    client: Elasticsearch, actions: list[dict[str, Any]], make_writable: Callable[[str], bool]
+) -> int:
+    try:
+        return _send_once(client, actions)
+    except IndexInconsistent:
+        # The index may have been replaced by another one since the last write.
+        names = {action["_index"] for action in actions}
+        is_deletion = all(action.get("_op_type") == "delete" for action in actions)
+        if not [name for name in names if make_writable(name)] and not is_deletion:
+            raise
+        return _send_once(client, actions, may_be_gone=True)
+
+
+def _send_once(
+    client: Elasticsearch, actions: list[dict[str, Any]], *, may_be_gone: bool = False
+) -> int:
+    """Execute actions in one request.
+
+    Args:
+        client, actions: see bulk.
+        may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
+            is an error, because it may only lack its write alias.
+    """
+    done = 0
+    aliased = (
+        {**action, "_index": mapping.alias_for_writes(action["_index"])} for action in actions
+    )
+    with translated_errors(client):
+        for ok, item in streaming_bulk(
+            client,
+            aliased,
+            # Otherwise Elasticsearch would create an index that was deleted in the meantime, with a
+            # guessed mapping.
+            require_alias=True,
+            chunk_size=_BULK_ACTIONS,
+            max_chunk_bytes=_BULK_BYTES,
+            max_retries=5,
+            initial_backoff=0.5,
+            max_backoff=30,
+            retry_on_status=TRANSIENT,
+            raise_on_error=False,
+            raise_on_exception=True,
+        ):
+            operation, result = next(iter(item.items()))
+            is_missing = operation == "delete" and result["status"] == _NOT_FOUND
+            if not ok and not (is_missing and (may_be_gone or "error" not in result)):
+                raise bulk_item_error(result, client)
+            done += 1
+    return done
+
+
+def pages(
+    client: Elasticsearch,
+    index_name: str,
+    routing: str | None,
+    query: Mapping[str, Any],
+    fields: list[str],
+    *,
+    vectors: bool = False,
+) -> Iterator[Mapping[str, Any]]:
+    """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
+
+    Args:
+        client: a client of the cluster.
+        index_name: the index to search.
+        routing: the tenant with the shard to search; None searches all shards.
+        query: the query.
+        fields: the stored fields of each hit to return.
+        vectors: whether to return vectors, too.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    size = _PAGE_WITH_VECTORS if vectors else _PAGE
+    asked: dict[str, Any] = {
+        "query": query,
+        "size": size,
+        "source_includes": fields,
+        "track_total_hits": False,
+        # Otherwise the hits of only some shards could be treated as all hits.
+        "allow_partial_search_results": False,
+    }
+    if vectors:
+        asked["source_exclude_vectors"] = False
+    with translated_errors():
+        try:
+            # Most queries have few hits: one request returns them all, from one snapshot.
+            first = client.search(index=index_name, routing=routing, **asked)["hits"]["hits"]
+            if len(first) < size:
+                yield from first
+                return
+            pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
+                "id"
+            ]
+        except NotFoundError:
+            return
+        try:
+            after = None
+            while True:
+                answer = client.search(
+                    pit={"id": pit, "keep_alive": "2m"},
+                    sort=[{"_shard_doc": "asc"}],
+                    search_after=after,
+                    **asked,
+                )
+                page = answer["hits"]["hits"]
+                yield from page
+                if len(page) < size:
+                    return
+                pit, after = answer["pit_id"], page[-1]["sort"]
+        finally:
+            client.close_point_in_time(id=pit)
+
+
+def buckets(
+    client: Elasticsearch,
+    index_name: str,
+    routing: str,
+    query: Mapping[str, Any],
+    fields: Sequence[str],
+) -> Iterator[tuple[tuple[str | None, ...], int]]:
+    """Yield every combination of values of these keyword fields with its number of hits.
+
+    Args:
+        client: a client of the cluster.
+        index_name: the index to search; a missing index yields no combinations.
+        routing: the tenant with the shard to search.
+        query: the query.
+        fields: names of the keyword fields.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in fields]
+    composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}
+    with translated_errors():
+        while True:
+            try:
+                answer = client.search(
+                    index=index_name,
+                    routing=routing,
+                    query=query,
+                    size=0,
+                    aggs={"found": {"composite": composite}},
+                    allow_partial_search_results=False,
+                )["aggregations"]["found"]
+            except NotFoundError:
+                return
+            for bucket in answer["buckets"]:
+                yield tuple(bucket["key"][name] for name in fields), bucket["doc_count"]
+            if "after_key" not in answer:
+                return
+            composite = {**composite, "after": answer["after_key"]}
+
+
+def refresh(client: Elasticsearch, index_name: str) -> None:
+    """Make all writes to an index visible to searches, if the index exists.
+
+    Raises:
+        IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
+    with translated_errors(client, index_name):
+        try:
+            shortly.indices.refresh(index=index_name, ignore_unavailable=True)
+        except ConnectionTimeout:
+            require_usable(client, index_name)
+            client.indices.refresh(index=index_name, ignore_unavailable=True)
+
+
+def require_usable(client: Elasticsearch, index_name: str) -> None:
+    """Require that an index can be searched; a missing index passes.
+
+    Raises:
+        IndexUnavailable: the index is closed, blocked or red.
+    """
+    search = [build_search_header(index_name, None), {"size": 0, "terminate_after": 1}]
+    with translated_errors(client, index_name):
+        [answer] = client.msearch(searches=search)["responses"]
+    if answer["status"] not in {_OK, _NOT_FOUND}:
+        raise convert_response_error(answer["status"], answer, index_name, client=client)
+
+
+def build_search_header(index_name: str, routing: str | None) -> dict[str, Any]:
+    """Return the header of a search in a request with several searches.
+
+    Partial results are refused: the hits of only some shards could be treated as all hits.
+    """
+    routed = {} if routing is None else {"routing": routing}
+    return {"index": index_name, "allow_partial_search_results": False, **routed}

@@ -22,7 +22,6 @@ from rag_assets.common.errors import (
     SearchRejected,
     ServiceUnavailable,
 )
-from rag_assets.storage.index.elasticsearch.server import read_distribution
 
 TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
@@ -275,13 +274,20 @@ def index_errors(
 
 
 def _other_product(body: object) -> IndexUnavailable:
-    named = read_distribution(body)
+    named = _read_distribution(body)
     name = f"{named}, " if named else ""
     return IndexUnavailable(
         f"the server at RAG_ASSETS_ELASTICSEARCH_URL is {name}not Elasticsearch",
         hint="set RAG_ASSETS_ELASTICSEARCH_URL to an Elasticsearch; other products are not"
         " supported",
     )
+
+
+def _read_distribution(body: object) -> str | None:
+    """Return the product's name from the answer to `GET /`, if it is not Elasticsearch."""
+    version = body.get("version") if isinstance(body, Mapping) else None
+    named = version.get("distribution") if isinstance(version, Mapping) else None
+    return named if isinstance(named, str) and named.isalnum() else None
 
 
 def _error(

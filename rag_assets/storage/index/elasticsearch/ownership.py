@@ -48,7 +48,7 @@ class Ownership:
         return {} if self._installation is None else {_META: {"installation": self._owner}}
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
-        """Return the aliases of a new index: one alias, for writing entries; see requests.bulk."""
+        """Return the aliases of a new index: one alias, for writing entries; see entries.bulk."""
         every = self.named({"bool": {"filter": [{"match_all": {}}]}})
         return {alias_for_writes(index_name): {"filter": every}}
 

@@ -12,13 +12,12 @@ from cachetools import LRUCache
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
 from rag_assets.storage.index.connection import ElasticsearchConnection, to_connection
-from rag_assets.storage.index.elasticsearch import hits, queries
+from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
     convert_response_error,
     translated_errors,
 )
-from rag_assets.storage.index.identifiers import ANALYSES, EVERY_ANALYSIS, FORMER
 from rag_assets.storage.index.model import (
     NONE_MOVED,
     Candidate,
@@ -31,7 +30,13 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
-from rag_assets.storage.index.query_words import QueryWords, parse_query_words
+from rag_assets.storage.index.terms import (
+    ANALYSES,
+    EVERY_ANALYSIS,
+    FORMER,
+    QueryWords,
+    parse_query_words,
+)
 
 _CONNECTIONS = 16
 _SECONDS = 30
@@ -96,7 +101,7 @@ class ElasticsearchSearcher:
             for number, answer in zip(second, ranked, strict=True):
                 answers[number] = answer
         return [
-            hits.ranking(owner, one, answer["hits"]["hits"])
+            queries.parse_ranking(owner, one, answer["hits"]["hits"])
             for one, answer in zip(requests, answers, strict=True)
         ]
 
@@ -107,7 +112,7 @@ class ElasticsearchSearcher:
             return {}
         body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
         [found] = await self._search(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
-        return {hit["_id"]: hits.cosine(hit) for hit in found}
+        return {hit["_id"]: queries.cosine(hit) for hit in found}
 
     async def entries(
         self,
@@ -130,8 +135,8 @@ class ElasticsearchSearcher:
             body = queries.cosine_search(owner, vector, clauses, len(ids))
         [found] = await self._search(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
-            hit["_id"]: hits.parse_stored_hit(
-                owner, hit, None if vector is None else hits.cosine(hit)
+            hit["_id"]: queries.parse_stored_hit(
+                owner, hit, None if vector is None else queries.cosine(hit)
             )
             for hit in found
         }
@@ -144,7 +149,9 @@ class ElasticsearchSearcher:
         query = queries.entries(owner, [queries.id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
         [found] = await self._search(index_name, owner, [body])
-        return {hit["_id"]: hits.passage_vector(hit) for hit in found if "vector" in hit["_source"]}
+        return {
+            hit["_id"]: queries.passage_vector(hit) for hit in found if "vector" in hit["_source"]
+        }
 
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]

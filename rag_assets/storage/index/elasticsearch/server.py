@@ -1,17 +1,27 @@
-"""Properties that an Elasticsearch server reports: version, distribution, Serverless or not.
+"""Properties that an Elasticsearch server reports, free disk space, and the check of a server.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
+
+The roles here are minimal. `docs/elasticsearch.md` shows them, and a test runs the project with
+exactly these roles against a server that enforces them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from elastic_transport import TransportError
-from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
+from elasticsearch import ApiError, AsyncElasticsearch, Elasticsearch, UnsupportedProductError
+
+from rag_assets.common.disk_space import DiskSpace
+from rag_assets.storage.index.connection import ElasticsearchConnection
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
 
 _JSON: Final = {"accept": "application/json"}
 _SECONDS: Final = 5
@@ -97,13 +107,6 @@ class Server:
         return info
 
 
-def read_distribution(body: object) -> str | None:
-    """Return the product's name from the answer to `GET /`, if it is not Elasticsearch."""
-    version = body.get("version") if isinstance(body, Mapping) else None
-    named = version.get("distribution") if isinstance(version, Mapping) else None
-    return named if isinstance(named, str) and named.isalnum() else None
-
-
 def stated_cluster_id(text: str | None) -> str | None:
     """Return the id of a cluster; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
@@ -116,3 +119,270 @@ def _parse_info(answer: Mapping[str, Any]) -> ServerInfo:
         version.get("build_flavor") == "serverless",
         stated_cluster_id(answer.get("cluster_uuid")),
     )
+
+
+_DISK: Final = "cluster.routing.allocation.disk."
+_FLOOD: Final = f"{_DISK}watermark.flood_stage"
+_LEVELS: Final = ("defaults", "persistent", "transient")
+_DEFAULT_FLOOD: Final = "95%"
+_DEFAULT_HEADROOM: Final = "100gb"
+_UNITS: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
+
+
+def node_disks(client: Elasticsearch) -> list[DiskSpace]:
+    """Return the disk of each node; empty if the cluster does not compare them.
+
+    Raises:
+        ApiError, TransportError: the cluster does not answer, or not to this account.
+    """
+    answer = client.cluster.get_settings(
+        include_defaults=True, flat_settings=True, filter_path=[f"*.{_DISK}*"]
+    )
+    settings: dict[str, str] = {}
+    for level in _LEVELS:
+        settings |= answer.get(level, {})
+    if settings.get(f"{_DISK}threshold_enabled") == "false":
+        return []
+    nodes = client.nodes.stats(metric="fs")["nodes"].values()
+    return [_space(node, settings) for node in nodes if node.get("fs", {}).get("total")]
+
+
+def _space(node: Mapping[str, Any], settings: Mapping[str, str]) -> DiskSpace:
+    total = node["fs"]["total"]
+    size = int(total["total_in_bytes"])
+    return DiskSpace(
+        f"Elasticsearch (node {node.get('name', '?')})",
+        int(total["available_in_bytes"]),
+        flood_stage_bytes(size, settings),
+    )
+
+
+def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
+    """Return how many bytes of a disk must be free for its indexes to accept entries.
+
+    Args:
+        size: size of the disk.
+        settings: settings of the cluster, by their full names.
+    """
+    flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
+    if (absolute := _parse_bytes(flood)) is not None:
+        return absolute
+    used = float(flood.rstrip("%")) / (100 if flood.endswith("%") else 1)
+    most = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
+    required = int(size * (1 - used))
+    return required if most is None else min(required, most)
+
+
+def _parse_bytes(text: str) -> int | None:
+    """Return the bytes that a setting names; None if it is a percentage, or unlimited (-1)."""
+    found = _SIZE.fullmatch(text.lower())
+    return None if found is None else int(float(found[1]) * _UNITS[found[2]])
+
+
+Purpose: TypeAlias = Literal["indexing", "searching"]
+"""The purpose of an account; indexing includes searches."""
+OLDEST_MAJOR: Final = 9
+"""Major version of the oldest server that supports the mapping of vectors."""
+_PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
+    "indexing": ("manage", "read", "index", "delete"),
+    "searching": ("read", "view_index_metadata"),
+}
+_CHECK_SECONDS: Final = 10
+_WITHOUT_SECURITY: Final = (400, 404, 405)
+"""HTTP statuses with which a server without security answers, because it does not have this
+request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchCheck:
+    """The result of the check.
+
+    Attributes:
+        nodes: addresses of the server.
+        version: version of the server; None if the server does not state it.
+        flavor: "serverless" or "default".
+        licence: type and status of the licence; None if the server does not state it.
+        health: color of the installation's indexes; None if not visible or on Serverless.
+        missing: privileges that the account lacks, by purpose; None if the server has no security.
+        problems: reasons why the server cannot be used, with the remedy.
+        warnings: conditions that need a person, and checks that were not possible.
+    """
+
+    nodes: str
+    version: str | None
+    flavor: str
+    licence: str | None
+    health: str | None
+    missing: Mapping[str, list[str]] | None
+    problems: list[str]
+    warnings: list[str]
+
+
+def indexing_role(prefix: str) -> dict[str, Any]:
+    """Return the smallest role for everything that the project does.
+
+    Args:
+        prefix: prefix of the names of the installation's indexes.
+    """
+    return build_role("indexing", prefix)
+
+
+def searching_role(prefix: str) -> dict[str, Any]:
+    """Return the smallest role for searches; see indexing_role."""
+    return build_role("searching", prefix)
+
+
+def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
+    """Return the smallest role for a purpose; see indexing_role."""
+    index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
+    return {"cluster": ["monitor"], "indices": [index]}
+
+
+def check_elasticsearch(
+    connection: ElasticsearchConnection,
+    prefix: str,
+    purposes: Collection[Purpose] = ("indexing", "searching"),
+) -> ElasticsearchCheck:
+    """Check a server and the account of a connection; changes nothing.
+
+    Args:
+        prefix: prefix of the names of the installation's indexes.
+        purposes: the required purposes of the account.
+
+    Raises:
+        ServiceUnavailable: no node answers, or the account is refused.
+        IndexUnavailable: the server is not Elasticsearch.
+    """
+    options = connection.client_options()
+    with Elasticsearch(**options, request_timeout=_CHECK_SECONDS, max_retries=1) as client:
+        found = _Checker(client, connection, prefix, purposes).check()
+    with translated_errors():
+        asyncio.run(_connect_as_searches(connection))
+    return found
+
+
+async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
+    """Connect with the client of searches, which has a separate transport."""
+    options = connection.client_options(is_async=True)
+    async with AsyncElasticsearch(
+        **options, request_timeout=_CHECK_SECONDS, max_retries=1
+    ) as client:
+        # The other client has already checked that the server accepts the account.
+        with suppress(ApiError):
+            await client.perform_request("GET", "/", headers={"accept": "application/json"})
+
+
+class _Checker:
+    """Checks a server step by step, and records checks that are not permitted as warnings."""
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        connection: ElasticsearchConnection,
+        prefix: str,
+        purposes: Collection[Purpose],
+    ) -> None:
+        self._client = client
+        self._connection = connection
+        self._prefix = prefix
+        self._purposes = purposes
+        self._problems: list[str] = []
+        self._warnings: list[str] = []
+
+    def check(self) -> ElasticsearchCheck:
+        with translated_errors():
+            server = Server(self._client)
+            is_serverless, info = server.is_serverless, server.info()
+            # This raises an error if no node answers, or if the account is refused.
+            missing = self._missing_privileges()
+        licence = self._licence()
+        health = None
+        if not is_serverless:
+            self._check_version(info.version)
+            health = self._seen("the health of the cluster", self._health)
+            self._seen("the disks of the nodes", self._check_disks)
+        return ElasticsearchCheck(
+            nodes=self._connection.shown,
+            version=info.version,
+            flavor="serverless" if is_serverless else "default",
+            licence=licence,
+            health=health,
+            missing=missing,
+            problems=self._problems,
+            warnings=self._warnings,
+        )
+
+    def _missing_privileges(self) -> dict[str, list[str]] | None:
+        """Return the privileges that the account lacks, by purpose."""
+        found: dict[str, list[str]] = {}
+        for purpose in self._purposes:
+            role = build_role(purpose, self._prefix)
+            try:
+                answer = self._client.security.has_privileges(
+                    cluster=role["cluster"], index=role["indices"]
+                )
+            except ApiError as error:
+                if error.status_code in _WITHOUT_SECURITY:
+                    self._warnings.append("the server has no security: the account is not checked")
+                    return None
+                raise
+            granted = {**answer["cluster"]}
+            for names, privileges in answer["index"].items():
+                granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
+            found[purpose] = sorted(name for name, has in granted.items() if not has)
+        for use, names in found.items():
+            if names:
+                self._problems.append(
+                    f"the account lacks privileges for {use}: {', '.join(names)};"
+                    f" give it the role that `rag-assets elasticsearch role {use}` prints"
+                )
+        return found
+
+    def _check_version(self, version: str | None) -> None:
+        if version is None:
+            self._warnings.append("the server does not state its version")
+        elif int(version.partition(".")[0]) < OLDEST_MAJOR:
+            self._problems.append(
+                f"Elasticsearch {version} is too old: upgrade it to {OLDEST_MAJOR} or later"
+            )
+
+    def _licence(self) -> str | None:
+        """Return type and status of the licence; Basic is sufficient."""
+        try:
+            licence = self._client.license.get()["license"]
+        except (ApiError, TransportError, KeyError):
+            return None
+        if licence["status"] != "active":
+            self._problems.append(
+                f"the licence of Elasticsearch ({licence['type']}) is {licence['status']}:"
+                " renew it, or go back to Basic, which has all features that are needed"
+            )
+        return f"{licence['type']}, {licence['status']}"
+
+    def _health(self) -> str:
+        health = self._client.cluster.health(
+            index=f"{self._prefix}-*", expand_wildcards=["open", "closed"]
+        )
+        if health["status"] == "red":
+            self._problems.append(
+                "an index of the installation is red: see GET /_cluster/allocation/explain"
+            )
+        elif health["status"] == "yellow":
+            self._warnings.append(
+                "replicas of indexes are not assigned (yellow): a lost node loses their entries"
+                " until the next sync; add a node, or set RAG_ASSETS_ELASTICSEARCH_REPLICAS=0"
+            )
+        return str(health["status"])
+
+    def _check_disks(self) -> None:
+        self._problems += [
+            disk.error.advice for disk in node_disks(self._client) if disk.is_nearly_full
+        ]
+
+    def _seen(self, what: str, ask: Callable[[], str | None]) -> str | None:
+        try:
+            return ask()
+        except (ApiError, TransportError) as error:
+            self._warnings.append(f"{what} cannot be read ({type(error).__name__})")
+            return None

@@ -1,26 +1,36 @@
-"""Searches in memory."""
+"""Searches in memory, with exact scores of all rows by cosine and by words."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.times import stamp
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.memory.ranking import cosine, is_readable, ranking
-from rag_assets.storage.index.memory.state import Memory, Row, missing_index
+from rag_assets.storage.index.memory.store import Memory, Row, missing_index
 from rag_assets.storage.index.model import (
     NONE_MOVED,
+    SYMBOL,
     Candidate,
+    EntryFilter,
+    EqualTexts,
     IndexRef,
     MovedPages,
     Owner,
     PassageVector,
+    Places,
     Presence,
     RankingRequest,
     StoredEntry,
+    entry_id,
+    is_within,
 )
+from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weighed_words
 
 
 class MemorySearcher:
@@ -86,3 +96,188 @@ class MemorySearcher:
         if index_name not in self._memory.indexes:
             raise missing_index(index_name)
         return self._memory.list_owned_rows(index_name, owner)
+
+
+_WORD = re.compile(r"\w+")
+_TITLES = ("title", "heading_path")
+_WRITTEN = ("text", "context", *_TITLES)
+
+
+def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
+    """Return the candidates of a request among rows, best first, ties broken by id."""
+    rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
+    matched: Mapping[str, int] = {}
+    if isinstance(request.by, str):
+        found_words = _word_scores(rows, request.by)
+        scores = {id_: score for id_, (score, _) in found_words.items()}
+        matched = {id_: count for id_, (_, count) in found_words.items()}
+    elif isinstance(request.by, Places):
+        scores = _place_scores(rows, request.by)
+    elif isinstance(request.by, EqualTexts):
+        scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
+    elif request.by is None:
+        scores = {row.id: 0.0 for row in rows}
+    else:
+        scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
+    found = [
+        _candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
+        for row in rows
+        if row.id in scores
+    ]
+    return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
+
+
+def _candidate(
+    row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
+) -> Candidate:
+    told = row.fields
+    document_id, index_key, ordinal = told["document_id"], told["index_key"], told["ordinal"]
+    return Candidate(
+        entry_id(owner, document_id, index_key, ordinal),
+        document_id,
+        index_key,
+        score,
+        told["uri"],
+        told["text_key"],
+        ordinal,
+        tuple(told.get("within", ())),
+        symbol=str(told["metadata"].get(SYMBOL, "")) if request.symbols else "",
+        matched=matched,
+    )
+
+
+def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
+    """Return the cosine of an entry's vector and a query vector; 0 if one of them is zero."""
+    product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
+    return float(row.vector @ vector) / product if product else 0.0
+
+
+def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
+    """Return whether an entry's scope is one of these.
+
+    For a moved page, the page decides instead of the scope.
+    """
+    page = stored.get("page_uuid")
+    if page is not None and page in moved.readable:
+        return True
+    return stored["access_scope"] in scopes and (page is None or page not in moved.unreadable)
+
+
+def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
+    paths, tags, modified = wanted.paths, wanted.tags, stored["modified_at"]
+    after, before = wanted.modified_after, wanted.modified_before
+    one_of = (
+        ("source_type", wanted.source_types),
+        ("source", wanted.sources),
+        ("document_id", wanted.documents),
+        ("language", wanted.languages),
+    )
+    return (
+        (wanted.scopes is None or is_readable(stored, wanted.scopes, wanted.moved))
+        and (wanted.pages is None or stored.get("page_uuid") in wanted.pages)
+        and all(values is None or stored.get(name) in values for name, values in one_of)
+        and stored["source_type"] not in wanted.without_source_types
+        and (paths is None or any(is_within(stored["uri"], path) for path in paths))
+        and (after is None or modified >= stamp(after))
+        and (before is None or modified < stamp(before))
+        and (tags is None or (tags != () and set(tags) <= set(stored["tags"])))
+        and all(
+            any(_holds(stored["metadata"].get(key), value) for value in values)
+            for key, values in wanted.metadata.items()
+        )
+        and not any(
+            _holds(stored["metadata"].get(key), value)
+            for key, values in wanted.without_metadata.items()
+            for value in values
+        )
+    )
+
+
+def _holds(stored: Any, value: str | None) -> bool:
+    if value is None:
+        return stored is None or stored == []
+    values = stored if isinstance(stored, list | tuple) else [stored]
+    return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
+
+
+def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
+    """Return, by id, the score by words of each matching row, computed as in Elasticsearch.
+
+    Each score comes with the number of words of the query that the row contains.
+    """
+    words = parse_query_words(query)
+    terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
+    written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
+    phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}
+    weighed = weighed_words(
+        words,
+        len(rows),
+        forms={form: sum(form in counts for counts in terms.values()) for form in words.forms},
+        phrases={
+            phrase: sum(any(map(phrases[phrase].search, texts)) for texts in written.values())
+            for phrase in words.phrases
+        },
+        marks={
+            analysis: sum(f"{MARK}{analysis}" in counts for counts in terms.values())
+            for analysis in words.marks
+        },
+    )
+
+    def times(row: Row, word: str, first: int = 0) -> int:
+        return max(len(phrases[word].findall(text)) for text in written[row.id][first:])
+
+    found = {}
+    for row in rows:
+        held = {
+            word: max([terms[row.id][form] for form in one.forms], default=0)
+            for word, one in weighed.items()
+        }
+        held |= {
+            word: max(held[word], times(row, word))
+            for word, one in weighed.items()
+            if one.is_written
+        }
+        score = sum(
+            words.terms.get(word, 1) * weighed[word].weight * _saturate(count)
+            for word, count in held.items()
+        )
+        score += sum(
+            TITLE_WEIGHT
+            * max([weighed[part].weight for part in parts if part in weighed], default=0.0)
+            * _saturate(times(row, word, 1))
+            for word, parts in words.title_words.items()
+        )
+        if score > 0:
+            matched = sum(1 for word in words.terms if held.get(word))
+            found[row.id] = score * row.fields["length_weight"], matched
+    return found
+
+
+def _saturate(count: int) -> float:
+    return count / (count + 1)
+
+
+def _read_text(row: Row, name: str) -> str:
+    """Return the text of a field in lower case."""
+    value = row.fields.get(name) or ""
+    return value.lower() if isinstance(value, str) else "\n".join(value).lower()
+
+
+def _adjacent(phrase: str) -> re.Pattern[str]:
+    """Return a pattern for a phrase's words in sequence."""
+    words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
+    return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
+
+
+def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
+    """Return, by id, the score from the first place that an entry matches."""
+    order: dict[tuple[str, str | None], int] = {}
+    for number, place in enumerate(places.of):
+        order.setdefault((place.document_id, place.symbol), len(places.of) - number)
+    found = {}
+    for row in rows:
+        document_id, symbol = row.fields["document_id"], row.fields["metadata"].get(SYMBOL)
+        score = max(order.get((document_id, one), 0) for one in (symbol, None))
+        if score:
+            found[row.id] = float(score)
+    return found

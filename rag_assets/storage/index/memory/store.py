@@ -1,14 +1,383 @@
-"""The vector store in memory."""
+"""The vector store in memory: its contents, indexes, views, entries and notes."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
+from threading import RLock
+from typing import Any
+from uuid import UUID
 
-from rag_assets.storage.index.memory.administration import MemoryIndexes
-from rag_assets.storage.index.memory.entries import MemoryEntries
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.errors import IndexInconsistent, RagAssetsError
+from rag_assets.common.hashing import HashRange
+from rag_assets.storage.index import fields
 from rag_assets.storage.index.memory.searcher import MemorySearcher
-from rag_assets.storage.index.memory.state import Memory
+from rag_assets.storage.index.model import (
+    BuildCount,
+    CountedBuild,
+    Entry,
+    EntryVector,
+    IndexRef,
+    IndexSpec,
+    Owner,
+    Placement,
+    Presence,
+    ScannedEntry,
+    StoredEntry,
+    TenantView,
+    VersionCount,
+)
 from rag_assets.storage.index.store import StoreConfig, VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored entry.
+
+    Attributes:
+        tenant: the tenant whose searches may find it, as with routing; its fields may have been
+            altered.
+    """
+
+    id: str
+    tenant: str
+    fields: Mapping[str, Any]
+    vector: npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Index:
+    """One index.
+
+    Attributes:
+        dedicated_to: the only tenant in it; None if it is shared.
+        rows: by the tenant whose searches may find them, and by id.
+    """
+
+    spec: IndexSpec
+    dedicated_to: str | None
+    identity: str
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The contents of one store.
+
+    Attributes:
+        views: the index and generation that each tenant's view shows.
+        numbers: numbers of the indexes, in the order of their creation.
+    """
+
+    prefix: str
+    shared_limit: int
+    indexes: dict[str, Index] = field(default_factory=dict)
+    views: dict[str, tuple[str, Owner]] = field(default_factory=dict)
+    lock: RLock = field(default_factory=RLock)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def create(self, name: str, spec: IndexSpec, dedicated_to: str | None) -> Index:
+        """Return the index of that name, creating it if necessary."""
+        with self.lock:
+            if name not in self.indexes:
+                self.indexes[name] = Index(spec, dedicated_to, f"{name}@{next(self.numbers)}")
+            return self.indexes[name]
+
+    def presence(self, index: IndexRef) -> Presence:
+        """Return whether an index still exists and was not replaced."""
+        live = self.indexes.get(index.name)
+        return index.compute_presence(None if live is None else live.identity)
+
+    def rows(self, index_name: str) -> list[Row]:
+        """Return all rows of an index; empty if it does not exist."""
+        with self.lock:
+            index = self.indexes.get(index_name)
+            return [] if index is None else [*index.rows.values()]
+
+    def list_owned_rows(self, index_name: str, owner: Owner) -> list[Row]:
+        """Return the rows of one generation that its tenant's searches may find."""
+        return [
+            row
+            for row in self.rows(index_name)
+            if row.tenant == owner.tenant and _is_owned(row.fields, owner)
+        ]
+
+
+def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
+    found = stored["tenant"], stored["incarnation"], stored["generation"]
+    return found == (owner.tenant, owner.incarnation, owner.generation)
+
+
+def missing_index(index_name: str) -> IndexInconsistent:
+    """Return the error for a missing index."""
+    return IndexInconsistent(
+        f"index {index_name!r} is gone",
+        hint="restore it with `rag-assets sync --repair`",
+    )
+
+
+class MemoryIndexes:
+    """Administers indexes in memory (see IndexAdministration)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def cluster_id(self) -> str | None:
+        return None
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        """Do nothing: the memory belongs to its process."""
+
+    def take_over(self, former: UUID) -> None:
+        """Do nothing: the memory belongs to its process."""
+
+    def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
+        is_dedicated = placement == "dedicated"
+        stem = f"{self._memory.prefix}-{spec.dimensions}-{spec.vector_index}-"
+        name = f"{stem}own-{tenant}" if is_dedicated else self._shared_with_room(f"{stem}shared-")
+        index = self._memory.create(name, spec, tenant if is_dedicated else None)
+        return IndexRef(name, index.identity)
+
+    def presence(self, index: IndexRef) -> Presence:
+        return self._memory.presence(index)
+
+    def require_usable(self, index_name: str) -> None:
+        """Do nothing: data in memory can always be searched."""
+
+    def conditions(self) -> list[RagAssetsError]:
+        return []
+
+    def layout_differences(self) -> list[str]:
+        return []
+
+    def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
+        return [self._count(build) for build in builds]
+
+    def vector_length(self, index_name: str) -> int | None:
+        index = self._memory.indexes.get(index_name)
+        return None if index is None else index.spec.dimensions
+
+    def fits(self, index_name: str, spec: IndexSpec) -> bool:
+        index = self._memory.indexes.get(index_name)
+        return index is None or index.spec == spec
+
+    def names(self) -> list[str]:
+        return sorted(self._memory.indexes)
+
+    def dedicated(self, tenant: str) -> list[str]:
+        indexes = self._memory.indexes.items()
+        return sorted(name for name, index in indexes if index.dedicated_to == tenant)
+
+    def owners(self, index_name: str) -> list[tuple[str, int]]:
+        rows = self._memory.rows(index_name)
+        return sorted({(row.fields["tenant"], row.fields["incarnation"]) for row in rows})
+
+    def bytes_per_entry(self, index_name: str) -> float | None:
+        rows = list(self._memory.rows(index_name))
+        held = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
+        return held / len(rows) if rows else None
+
+    def drop(self, index_name: str) -> None:
+        with self._memory.lock:
+            self._memory.indexes.pop(index_name, None)
+            views = self._memory.views
+            self._memory.views = {t: view for t, view in views.items() if view[0] != index_name}
+
+    def expunge(self, index_name: str) -> int:
+        return 0
+
+    def view_name(self, tenant: str) -> str:
+        return f"{self._memory.prefix}-tenant-{tenant}"
+
+    def publish(self, index_name: str, owner: Owner) -> None:
+        if index_name not in self._memory.indexes:
+            raise missing_index(index_name)
+        self._memory.views[owner.tenant] = (index_name, owner)
+
+    def withdraw(self, tenant: str) -> None:
+        self._memory.views.pop(tenant, None)
+
+    def is_published(self, index_name: str, owner: Owner) -> bool:
+        return self._memory.views.get(owner.tenant) == (index_name, owner)
+
+    def view(self, tenant: str) -> TenantView | None:
+        view = self._memory.views.get(tenant)
+        if view is None:
+            return None
+        tenants = {row.fields["tenant"] for row in self._memory.list_owned_rows(*view)}
+        return TenantView(self.view_name(tenant), restricted=True, tenants=tuple(sorted(tenants)))
+
+    def _count(self, build: CountedBuild) -> BuildCount:
+        presence = self._memory.presence(build.index)
+        if presence != "present":
+            return BuildCount(presence)
+        rows = self._memory.list_owned_rows(build.index.name, build.owner)
+        recent = sum(row.fields["index_key"] in build.recent_keys for row in rows)
+        is_shown = not build.is_serving or self.is_published(build.index.name, build.owner)
+        return BuildCount(presence, len(rows), recent, is_shown)
+
+    def _shared_with_room(self, stem: str) -> str:
+        number = 1
+        while len(self._memory.rows(f"{stem}{number}")) >= self._memory.shared_limit:
+            number += 1
+        return f"{stem}{number}"
+
+
+class MemoryEntries:
+    """Writes and reads entries in memory (see EntryStore)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        rows = [_row(entry) for entry in entries]
+        with self._memory.lock:
+            index = self._memory.indexes.get(index_name)
+            if index is None:
+                raise missing_index(index_name)
+            for row in rows:
+                if len(row.vector) != index.spec.dimensions:
+                    raise IndexInconsistent(
+                        f"index {index_name!r} rejected a vector with {len(row.vector)} dimensions",
+                        hint=f"the index has vectors with {index.spec.dimensions} dimensions",
+                    )
+                index.rows[row.tenant, row.id] = row
+        return len(rows)
+
+    def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        wanted = list(ids)
+        with self._memory.lock:
+            index = self._memory.indexes.get(index_name)
+            if index is not None:
+                for id_ in wanted:
+                    index.rows.pop((tenant, id_), None)
+        return len(wanted)
+
+    def delete_other_versions(
+        self,
+        index_name: str,
+        owner: Owner,
+        kept: Mapping[str, str | None],
+        *,
+        guard: Callable[[], None],
+        refreshed: bool = False,
+    ) -> int:
+        ids = [
+            row.id
+            for row in self._memory.list_owned_rows(index_name, owner)
+            if row.fields["document_id"] in kept
+            and row.fields["index_key"] != kept[row.fields["document_id"]]
+        ]
+        guard()
+        return self.delete(index_name, owner.tenant, ids)
+
+    def set_scopes(
+        self,
+        index_name: str,
+        owner: Owner,
+        scopes: Mapping[str, str],
+        *,
+        guard: Callable[[], None],
+    ) -> int:
+        guard()
+        with self._memory.lock:
+            changed = [
+                _with_scope(row, owner, scopes[row.fields["document_id"]])
+                for row in self._memory.list_owned_rows(index_name, owner)
+                if scopes.get(row.fields["document_id"], row.fields["access_scope"])
+                != row.fields["access_scope"]
+            ]
+            for row in changed:
+                self._memory.indexes[index_name].rows[row.tenant, row.id] = row
+        return len(changed)
+
+    def scan(
+        self,
+        index_name: str,
+        tenant: str,
+        digest_key: bytes | None = None,
+        document_ids: Collection[str] | None = None,
+    ) -> Iterator[ScannedEntry]:
+        for row in self._memory.rows(index_name):
+            wanted = document_ids is None or row.fields["document_id"] in document_ids
+            if wanted and tenant in {row.tenant, row.fields["tenant"]}:
+                yield fields.build_scanned_entry(row.id, row.fields, row.tenant, digest_key)
+
+    def strangers(
+        self, index_name: str, tenant: str, owners: Collection[Owner]
+    ) -> Iterator[ScannedEntry]:
+        ours = {(owner.incarnation, owner.generation) for owner in owners}
+        for entry in self.scan(index_name, tenant):
+            known = (entry.incarnation, entry.generation) in ours and entry.tenant == tenant
+            if not (known and entry.correctly_routed):
+                yield entry
+
+    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+        found = Counter(
+            (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
+            for row in self._memory.list_owned_rows(index_name, owner)
+        )
+        for version, number in found.items():
+            yield VersionCount(*version, number)
+
+    def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
+        for row in self._memory.list_owned_rows(index_name, owner):
+            yield fields.build_stored_entry(owner, row.id, row.fields)
+
+    def of_documents(
+        self, index_name: str, owner: Owner, document_ids: Collection[str]
+    ) -> Iterator[StoredEntry]:
+        found = self.stored(index_name, owner)
+        return (entry for entry in found if entry.fields["document_id"] in document_ids)
+
+    def count(self, index_name: str, owner: Owner) -> int:
+        return len(self._memory.list_owned_rows(index_name, owner))
+
+    def matching(
+        self, index_name: str, tenant: str, field: str, values: Collection[str]
+    ) -> list[str]:
+        rows = [row for row in self._memory.rows(index_name) if row.fields["tenant"] == tenant]
+        return [row.id for row in rows if row.fields[field] in values]
+
+    def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
+        return {
+            row.id: row.fields["text_sha256"]
+            for row in self._memory.rows(index_name)
+            if row.fields["tenant"] == tenant
+            and any(phrase in row.fields.get(name, "") for name in ("text", "context"))
+        }
+
+    def vectors(
+        self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
+    ) -> Iterator[EntryVector]:
+        for row in self._memory.list_owned_rows(index_name, owner):
+            if row.fields["text_sha256"] in texts:
+                vector = row.vector if row.vector.any() else None
+                yield fields.entry_vector(owner, row.id, row.fields, vector)
+
+    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+        return (
+            row.id
+            for row in self._memory.list_owned_rows(index_name, owner)
+            if not row.vector.any()
+        )
+
+
+def _row(entry: Entry) -> Row:
+    vector = np.array(entry.vector, dtype=np.float32)
+    return Row(entry.id, entry.owner.tenant, fields.entry_source(entry), vector)
+
+
+def _with_scope(row: Row, owner: Owner, scope: str) -> Row:
+    return Row(
+        row.id, row.tenant, fields.with_scope(row.fields, scope, owner.digest_key), row.vector
+    )
 
 
 class MemoryNotes:

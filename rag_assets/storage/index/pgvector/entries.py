@@ -14,14 +14,15 @@ from psycopg_pool import ConnectionPool
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ForeignInstallation, NoVectorBackend
 from rag_assets.storage.index.model import Entry, Owner, VersionCount
-from rag_assets.storage.index.pgvector import layout
-from rag_assets.storage.index.pgvector.connection import (
+from rag_assets.storage.index.pgvector import tables
+from rag_assets.storage.index.pgvector.tables import (
+    COLUMNS,
     OPTIONS,
     SECONDS,
+    build_row,
     driver_url,
     translate_errors,
 )
-from rag_assets.storage.index.pgvector.rows import COLUMNS, build_row
 
 _BATCH = 500
 _CONNECTIONS = 4
@@ -61,8 +62,8 @@ class PgVectors:
 
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
         self._url = driver_url(url)
-        self._layout = layout.Layout(prefix)
-        self._comment = layout.format_comment(installation)
+        self._layout = tables.Layout(prefix)
+        self._comment = tables.format_comment(installation)
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
     def require(self) -> None:
@@ -97,13 +98,13 @@ class PgVectors:
         with self._connection() as connection, connection.transaction():
             if is_former:
                 connection.execute(_DROP.format(sql.Identifier(schema)))
-            for statement in layout.tables(schema, dimensions, self._comment):
+            for statement in tables.build_table_statements(schema, dimensions, self._comment):
                 connection.execute(statement)
 
     def index(self, owner: Owner, dimensions: int) -> None:
         """Create a build's vector index if it is missing, and analyze its tables."""
         schema = self._layout.schema(owner)
-        statement = layout.vector_index(schema, dimensions)
+        statement = tables.vector_index(schema, dimensions)
         with self._connection() as connection:
             if statement is not None:
                 with connection.transaction():
@@ -248,7 +249,7 @@ class PgVectors:
 
     def schemas(self, tenant: str | None = None) -> list[str]:
         """Return the schemas of a tenant's builds, or of all builds, under any prefix, sorted."""
-        ending = "" if tenant is None else layout.tenant_part(tenant)
+        ending = "" if tenant is None else tables.tenant_part(tenant)
         with self._connection() as connection:
             rows = connection.execute(_OWN_SCHEMAS, [ending, self._comment])
             return [str(row[0]) for row in rows]
@@ -262,7 +263,7 @@ class PgVectors:
     def take_over(self, former: UUID) -> None:
         """Claim the schemas of the installation from which this server was copied."""
         with self._connection() as connection:
-            rows = connection.execute(_OWN_SCHEMAS, ["", layout.format_comment(former)]).fetchall()
+            rows = connection.execute(_OWN_SCHEMAS, ["", tables.format_comment(former)]).fetchall()
         for row in rows:
             self._set_comment(str(row[0]))
 
@@ -298,7 +299,7 @@ class PgVectors:
 
     def _set_comment(self, schema: str) -> None:
         with self._connection() as connection:
-            connection.execute(layout.build_comment_statement(schema, self._comment))
+            connection.execute(tables.build_comment_statement(schema, self._comment))
 
     def _chunks(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")

@@ -21,7 +21,7 @@ from rag_assets.search.progress import Ranking, SearchProgress
 from rag_assets.search.recall import Verify, with_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import parse_query_words
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.asked import asked_kinds, asked_names
 from rag_assets.systems.code_memory.retrieval.steps.walk import Views

@@ -14,9 +14,14 @@ import pytest
 
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.storage.index.protocols import EntrySearcher, EntryStore
 from rag_assets.storage.index.second_store import MirroredEntries
-from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
+from rag_assets.storage.index.store import (
+    EntrySearcher,
+    EntryStore,
+    StoreConfig,
+    VectorStore,
+    open_store,
+)
 from tests.vector_stores import SPEC, Opened, owner_of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch.check import (
+from rag_assets.storage.index.elasticsearch.server import (
     check_elasticsearch,
     indexing_role,
     searching_role,

@@ -17,8 +17,8 @@ from benchmarks.fusion.lists import entries_of
 from benchmarks.fusion.sets import handbook
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.ranking import ranking
-from rag_assets.storage.index.memory.state import Row
+from rag_assets.storage.index.memory.searcher import ranking
+from rag_assets.storage.index.memory.store import Row
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     EntryFilter,
@@ -29,8 +29,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     entry_id,
 )
-from rag_assets.storage.index.protocols import EntrySearcher
-from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.index.store import EntrySearcher, VectorStore
 from tests.vector_stores import MADE, SPEC, Opened, entry, owner_of, unit
 
 

@@ -15,7 +15,7 @@ from elasticsearch import Elasticsearch
 from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.common.errors import IndexUnavailable, RagAssetsError, ServiceUnavailable
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
+from rag_assets.storage.index.elasticsearch.server import check_elasticsearch
 from rag_assets.storage.index.model import IndexRef
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from tests.installation import FAST, Installation

@@ -8,7 +8,7 @@ from rag_assets.storage.index.common_words import (
     sentence_language,
     significant_words,
 )
-from rag_assets.storage.index.query_words import parse_query_words
+from rag_assets.storage.index.terms import parse_query_words
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.disks import flood_stage_bytes
+from rag_assets.storage.index.elasticsearch.server import flood_stage_bytes
 
 GB = 1 << 30
 WATERMARK = "cluster.routing.allocation.disk.watermark.flood_stage"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.storage.index.identifiers import (
+from rag_assets.storage.index.terms import (
     ANALYSES,
     FORMER,
     TERMS_VERSION,
@@ -17,8 +17,8 @@ from rag_assets.storage.index.identifiers import (
     count_words,
     lexical_terms,
     list_words,
+    parse_query_words,
 )
-from rag_assets.storage.index.query_words import parse_query_words
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch import check
+from rag_assets.storage.index.elasticsearch import server
 from tests.tls_gateway import certificate, fingerprint_of, server_context
 
 Key: TypeAlias = ec.EllipticCurvePrivateKey
@@ -109,8 +109,8 @@ def test_clients_accept_a_server_only_if_its_chain_leads_to_the_fingerprint(
 def test_the_check_connects_as_searches_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path, [SERVER], SERVER_KEY) as url:
         connection = ElasticsearchConnection((url,), fingerprint=fingerprint_of(SERVER))
-        monkeypatch.setattr(check._Checker, "check", lambda _: None)
-        check.check_elasticsearch(connection, "rag")
+        monkeypatch.setattr(server._Checker, "check", lambda _: None)
+        server.check_elasticsearch(connection, "rag")
         other = ElasticsearchConnection((url,), fingerprint=fingerprint_of(FORGED))
         with pytest.raises(ServiceUnavailable, match="does not answer"):
-            check.check_elasticsearch(other, "rag")
+            server.check_elasticsearch(other, "rag")

@@ -10,15 +10,16 @@ import pytest
 
 from rag_assets.ingest.chunking.model import BlockPlace, Definition, Fact
 from rag_assets.ingest.parsing.model import Block, ParsedText, from_record, parsed_digest, to_record
-from rag_assets.storage.lake.damage import damaged_files
+from rag_assets.storage.lake.files import damaged_files
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
-from rag_assets.storage.lake.rows import chunk_sets_frame, parsed_frame
-from rag_assets.storage.lake.schemas import (
+from rag_assets.storage.lake.rows import (
     CHUNKS,
     CHUNKS_TABLE,
     PARSED_TEXT,
     PARSED_TEXT_TABLE,
     TableKind,
+    chunk_sets_frame,
+    parsed_frame,
 )
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.storage.lake.table import KeyedTable

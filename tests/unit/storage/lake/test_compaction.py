@@ -14,7 +14,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.lake.compaction import files_to_merge, overlap_depth
 from rag_assets.storage.lake.location import embedder_slug
 from rag_assets.storage.lake.model import ChunkSetRow, DeadKeys, LiveKeys, ParsedRow
-from rag_assets.storage.lake.schemas import EMBEDDINGS_TABLE
+from rag_assets.storage.lake.rows import EMBEDDINGS_TABLE
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.storage.lake.table import DataFile
 
@@ -199,7 +199,7 @@ def test_large_tables_are_rewritten_in_ranges(
     acme: TenantLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = replace(EMBEDDINGS_TABLE, file_bytes=4_000)
-    monkeypatch.setattr("rag_assets.storage.lake.schemas.EMBEDDINGS_TABLE", small)
+    monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", small)
     texts, _ = fill(acme, 40)
     (done,) = (d for name, d in acme.compact().items() if name.startswith("embeddings/"))
     assert 4 < done.after.files < done.before.files
@@ -211,7 +211,7 @@ def test_large_files_lose_their_duplicate_and_dead_rows(
     acme: TenantLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = replace(EMBEDDINGS_TABLE, file_bytes=2)  # no file is small
-    monkeypatch.setattr("rag_assets.storage.lake.schemas.EMBEDDINGS_TABLE", large)
+    monkeypatch.setattr("rag_assets.storage.lake.rows.EMBEDDINGS_TABLE", large)
     for texts in (["a"], ["b"], ["a", "c"], ["dead"]):
         acme.append_vectors(E, texts, np.ones((len(texts), 4), np.float32))
     (done,) = acme.compact(LiveKeys(texts={"a", "b", "c"})).values()

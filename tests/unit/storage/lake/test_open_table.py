@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.lake import open_table
 from rag_assets.storage.lake.model import LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -81,7 +80,7 @@ def test_keys_are_found_whether_their_files_are_held_in_memory_or_not(
     data: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(open_table, "_MOST_KEYS", 12)
+        patched.setattr("rag_assets.storage.lake.table._MOST_KEYS", 12)
         lake = Lake(str(tmp_path_factory.mktemp("lake"))).tenant("acme", 1)
         present: set[int] = set()
         for numbers in data:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rag_assets.storage.lake.selection import filter_rows
+from rag_assets.storage.lake.table import filter_rows
 from tests.cost import assert_linear
 
 GROUP = 500

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
-from rag_assets.storage.index.protocols import EntrySearcher
-from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
+from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorStore, open_store
 from rag_assets.systems.agent_docs.stores import DocChunk, Index
 from rag_assets.systems.agent_docs.tenant_search import order_exactly
 from tests.vector_stores import SPEC, Opened, entry, owner_of

@@ -11,7 +11,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch.check import (
+from rag_assets.storage.index.elasticsearch.server import (
     ElasticsearchCheck,
     Purpose,
     check_elasticsearch,

@@ -11,7 +11,6 @@ import pytest
 
 from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.ingest.chunking.model import Chunk, parse_chunk
-from rag_assets.storage.index.elasticsearch.hits import parse_scanned_hit
 from rag_assets.storage.index.elasticsearch.mapping import (
     IndexNames,
     fits,
@@ -20,6 +19,7 @@ from rag_assets.storage.index.elasticsearch.mapping import (
     index_settings,
     owner_clauses,
 )
+from rag_assets.storage.index.elasticsearch.queries import parse_scanned_hit
 from rag_assets.storage.index.fields import entry_source, is_intact
 from rag_assets.storage.index.model import (
     Entry,

@@ -14,9 +14,9 @@ from rag_assets.storage.index.elasticsearch.queries import (
     word_weights,
     words_ranking,
 )
-from rag_assets.storage.index.identifiers import ANALYSES
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
-from rag_assets.storage.index.query_words import (
+from rag_assets.storage.index.terms import (
+    ANALYSES,
     MOST_CLAUSES,
     MOST_TITLE_WORDS,
     QueryWords,

@@ -1,14 +1,64 @@
-"""The schema of one build: names, tables, and the index of its vectors."""
+"""The tables of one build: connections to their server, schema, vector index, rows of entries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
+import orjson
+import psycopg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
+from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.common.hashing import compute_key
-from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.model import Entry, Owner
+
+_SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+SECONDS = 5.0
+"""Timeout for a connection, or for a statement of a search."""
+OPTIONS: Final[dict[str, Any]] = {
+    "connect_timeout": 3,
+    "autocommit": True,
+    "application_name": "rag-assets vectors",
+    # The extension accepts these settings from its first use. With strict order, a scan continues
+    # until enough rows pass the filters.
+    "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
+}
+OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
+"""Errors for a build whose tables were lost or have the columns of an earlier version."""
+FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
+"""Errors that also occur when the server is not available."""
+
+
+def driver_url(url: str) -> str:
+    """Return the address in the driver's format."""
+    return _SCHEME.sub("postgresql://", url)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Convert failures of the server to VectorsUnavailable."""
+    try:
+        yield
+    except FAILURES as error:
+        raise unavailable(error) from None
+
+
+def unavailable(error: Exception) -> VectorsUnavailable:
+    """Return the error for a server that does not answer, without the server's own message."""
+    return VectorsUnavailable(
+        f"the server of vectors does not answer: {type(error).__name__}",
+        hint="check that Postgres is running, at RAG_ASSETS_PGVECTOR_URL if that is set",
+    )
+
 
 _FULL = 2_000
 """Up to this many dimensions, the extension indexes vectors in full precision."""
@@ -53,7 +103,7 @@ def build_comment_statement(schema: str, comment: str) -> sql.Composed:
     )
 
 
-def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]:
+def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]:
     """Yield the statements that create a build's schema and tables, unless they exist."""
     name = sql.Identifier(schema)
     yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name)
@@ -117,3 +167,68 @@ def _cast_to_indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
     if dimensions <= _FULL or dimensions > _HALF:
         return sql.SQL("{}").format(vector)
     return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))
+
+
+COLUMNS = (
+    "entry_id",
+    "document_id",
+    "index_key",
+    "ordinal",
+    "within",
+    "access_scope",
+    "text_key",
+    "text_sha256",
+    "source",
+    "source_type",
+    "uri",
+    "language",
+    "page_uuid",
+    "modified_at",
+    "tags",
+    "metadata",
+)
+
+
+def build_row(entry: Entry) -> dict[str, Any]:
+    """Return the row of an entry to write."""
+    return build_row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
+
+
+def build_row_of_stored(
+    id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
+) -> dict[str, Any]:
+    """Return the row of an entry from its stored fields.
+
+    Args:
+        id_: id of the entry.
+        stored: the entry's fields, as in the index.
+        vector: the entry's vector, of shape (dimensions,).
+    """
+    row = {name: stored.get(name) for name in COLUMNS}
+    row["entry_id"] = id_
+    row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
+    row["embedding"] = format_vector(vector)
+    return row
+
+
+def format_vector(vector: npt.NDArray[np.float32]) -> str:
+    """Return a vector in the format of the extension."""
+    numbers = np.ascontiguousarray(vector, dtype=np.float32)
+    return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield metadata flattened as in Elasticsearch: values by dotted keys, without empty values."""
+    for key, value in metadata.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        words = [_word(one) for one in values if one is not None]
+        if words:
+            yield name, words
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

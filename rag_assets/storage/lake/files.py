@@ -1,4 +1,4 @@
-"""Lost or damaged files of a table: find them, and remove them from the table.
+"""Files of a tenant's tables, listed or not: damage, rows to save, data of erased documents.
 
 A table's log lists its files with their sizes. A listed file that is missing, has another size or
 cannot be decoded makes every read of the table fail. A file whose altered bytes can still be
@@ -8,17 +8,26 @@ were lost with a log.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import polars as pl
-from deltalake.transaction import RemoveAction
 
 from rag_assets.common.hashing import HashRange, sha256_hex
-from rag_assets.storage.lake.checksums import AlteredRows, is_reader_error, require_unaltered
-from rag_assets.storage.lake.model import DamagedFile, FileFault
-from rag_assets.storage.lake.selection import FEW_KEYS, filter_rows, scan_rows
-from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable, data_files
+from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.model import DamagedFile, DeadKeys, FileFault, LiveKeys
+from rag_assets.storage.lake.rows import CHUNKS_TABLE, EMBEDDINGS_TABLE, PARSED_TEXT_TABLE
+from rag_assets.storage.lake.table import (
+    FEW_KEYS,
+    LOG_FOLDER,
+    AlteredRows,
+    DataFile,
+    KeyedTable,
+    data_files,
+    filter_rows,
+    is_reader_error,
+    require_unaltered,
+    scan_rows,
+)
 
 _LOG = f"{LOG_FOLDER}/"
 
@@ -59,20 +68,12 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
     damaged = list(damaged)
     if any(file.path == _LOG for file in damaged):
         table.guard()
-        (table.location.child(LOG_FOLDER)).remove()
+        table.location.child(LOG_FOLDER).remove()
         table.forget()
         return
-    opened = table.open()
-    if opened is None or not damaged:
-        return
-    now = int(time.time() * 1000)
-    removed = [
-        RemoveAction(path=file.path, data_change=True, deletion_timestamp=now, size=file.bytes)
-        for file in damaged
-    ]
-    table.guard()
-    opened.create_write_transaction(list(removed), mode="append", schema=opened.schema())
-    table.forget()
+    if damaged:
+        table.remove(damaged)
+        table.forget()
 
 
 def salvage(
@@ -94,9 +95,7 @@ def salvage(
         if url.rsplit("/", 1)[-1] in listed or not left:
             continue
         rows = _readable(table, url, left)
-        if rows is None:
-            continue
-        if rows.is_empty():
+        if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
         saved += len(rows)
@@ -176,3 +175,78 @@ def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) 
         by_key = filter_rows(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
         if by_key.item() != len(part):
             raise AlteredRows(f"a read by key finds {by_key.item()} of {len(part)} rows")
+
+
+_TEXTS = {
+    "parsed_text": (PARSED_TEXT_TABLE, pl.col("text")),
+    "chunks": (
+        CHUNKS_TABLE,
+        pl.concat_str(
+            pl.col("chunks").list.eval(pl.element().struct.field("text")).list.join("\n"),
+            pl.col("contexts").list.join("\n").fill_null(""),
+            pl.col("facts").fill_null(""),
+            separator="\n",
+        ),
+    ),
+}
+
+
+def find_phrases_in_kept_texts(
+    table: KeyedTable, dead: Set[str], phrases: Sequence[str]
+) -> set[str]:
+    """Return the phrases that also occur in texts that are kept.
+
+    Args:
+        table: the table of parsed texts.
+        dead: keys of texts that are being deleted.
+        phrases: phrases to search for.
+    """
+    opened = table.open()
+    if opened is None or not phrases:
+        return set()
+    others = table.scan(opened).filter(
+        ~pl.col("key").is_in(sorted(dead)), pl.col("text").str.contains_any([*phrases])
+    )
+    texts = others.select("text").collect()["text"]
+    return {phrase for phrase in phrases for text in texts if phrase in text}
+
+
+def files_holding(
+    location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
+) -> Iterator[str]:
+    """Yield the files that contain a row with a dead key, or a phrase in an unneeded row."""
+    for url in location.files():
+        parts = url[len(location.url) :].strip("/").split("/")
+        if LOG_FOLDER in parts:
+            text = "" if url.endswith(".parquet") else location.read(url)
+            holds = any(phrase in text for phrase in phrases)
+        else:
+            holds = url.endswith(".parquet") and _holds(
+                location, url, parts[0], dead=dead, phrases=phrases, needed=needed
+            )
+        if holds:
+            yield "/".join(parts)
+
+
+def _holds(
+    location: Location,
+    url: str,
+    table: str,
+    *,
+    dead: DeadKeys,
+    phrases: Sequence[str],
+    needed: LiveKeys,
+) -> bool:
+    kind, text = _TEXTS.get(table, (EMBEDDINGS_TABLE, None))
+    key = kind.key
+    rows = scan_rows(kind, location, [url])
+    keys: set[str] = set(rows.select(key).collect()[key])
+    if keys & dead.of_table(table):
+        return True
+    live = needed.of_table(table)
+    unneeded = set() if live is None else keys - live
+    if text is None or not unneeded or not phrases:
+        return False
+    of_nobody = filter_rows(rows, key, unneeded)
+    found = of_nobody.select(text.str.contains_any([*phrases]).any().alias("found"))
+    return bool(found.collect()["found"][0])
