@@ -33,9 +33,15 @@ from examples.judged.judgements import ANNEX, halves, judged_questions, save_poo
 from rag_assets.cli.demo import INCLUDE, SETTINGS
 from rag_assets.cli.session import Session
 from rag_assets.common.formatting import format_count
-from rag_assets.quality.intervals import estimate_difference, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion, passage_hash
-from rag_assets.quality.measures import DEPTH, MEASURES, compute_measures, judged_share
+from rag_assets.quality.measures import (
+    DEPTH,
+    MEASURES,
+    compute_measures,
+    estimate_difference,
+    estimate_mean,
+    judged_share,
+)
 from rag_assets.search import Retriever
 from rag_assets.search.model import Hit, SearchRequest
 

@@ -9,9 +9,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import Evaluation, evaluate
-from rag_assets.quality.guard import judge_build, no_questions
 from rag_assets.quality.measures import MEASURES
-from rag_assets.quality.verdict import QualityVerdict
+from rag_assets.quality.verdict import QualityVerdict, judge_build, no_questions
 from rag_assets.storage.catalog.builds.generations import Generation
 
 _COMPLETE = frozenset({"COMPLETE", "HELD"})

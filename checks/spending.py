@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold
-from rag_assets.billing.spending import Cap, CapName, build_caps
+from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, build_caps, caps_that_hold
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import dollars, format_count

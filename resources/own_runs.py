@@ -15,7 +15,7 @@ import dagster as dg
 from rag_assets.dagster_compat import IMPLICIT_ASSET_JOB_NAME, REPOSITORY_LABEL_TAG, storage_id
 from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.storage.installation.home import machine_name
+from rag_assets.storage.installation.markers import machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"

@@ -35,8 +35,7 @@ from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.providers.local import E5Embedder
 from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.searcher import ranking
-from rag_assets.storage.index.memory.store import Row
+from rag_assets.storage.index.memory.searcher import Row, ranking
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,

@@ -32,8 +32,7 @@ from rag_assets.client import Question as Asked
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.providers.local import shipped_model
-from rag_assets.quality.intervals import estimate_difference
-from rag_assets.quality.measures import DEPTH
+from rag_assets.quality.measures import DEPTH, estimate_difference
 from rag_assets.search.answerer import CitedHit, build_citation, compare_meanings
 from rag_assets.search.answers import AnswerResult
 from rag_assets.search.hits import list_block_parts

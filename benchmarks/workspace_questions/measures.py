@@ -7,9 +7,8 @@ from functools import cache
 from typing import Final, Protocol
 
 from examples.workspace.data import Question, rows
-from rag_assets.quality.intervals import Estimate, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion, Judgement, Passage
-from rag_assets.quality.measures import NDCG, compute_measures
+from rag_assets.quality.measures import NDCG, Estimate, compute_measures, estimate_mean
 
 HALVES: Final = {
     "all": ("tuned", "untouched"),

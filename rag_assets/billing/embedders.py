@@ -1,18 +1,19 @@
-"""Tenants' embedders, built from configuration, key, network and limits."""
+"""Tenants' embedders: their choice, built from configuration, key and network, and the opt-in."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal, NoReturn, TypeAlias
 
-from rag_assets.billing.embedder_choice import Choice, choose
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in
+from rag_assets.common.errors import NotOptedIn
 from rag_assets.common.settings import Settings
 from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
 from rag_assets.models.factory import (
     build_batch_api,
     build_embedder,
@@ -20,13 +21,152 @@ from rag_assets.models.factory import (
     get_embedder_id,
     remote_model,
 )
-from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
+from rag_assets.models.providers.base import LocalEmbedding, Provider, RemoteEmbedding
+from rag_assets.models.providers.registry import (
+    find_chat_provider,
+    get_provider,
+    list_auto_embeddings,
+)
 from rag_assets.models.transport.retries import Traffic
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import get_profile
+
+KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The embedder of a tenant.
+
+    Attributes:
+        embedder: the chosen embedder; its provider is never "auto".
+        key: the source of the provider's key; with "missing", embedding is not possible yet.
+    """
+
+    embedder: EmbedderConfig
+    key: KeySource
+
+
+def choose(
+    embedder: EmbedderConfig,
+    *,
+    chat_model: str | None = None,
+    stored: Set[str] = frozenset(),
+    serving: str | None = None,
+) -> Choice:
+    """Choose a tenant's embedder.
+
+    A configured provider is used. "auto" follows the chat model's provider, since the tenant has
+    its key anyway. If that provider is unknown or offers no embeddings, the first provider for
+    which the tenant has a key is chosen. `only` restricts the choice to one provider. The serving
+    generation's provider is kept while the tenant has a key for it, since with another provider all
+    embeddings would have to be paid for again.
+
+    Args:
+        embedder: the configured embedder.
+        chat_model: the name of the tenant's chat model.
+        stored: the providers for which the tenant has a stored key.
+        serving: the provider of the serving generation.
+    """
+    if embedder.provider == AUTO:
+        preferred = _order_providers(find_chat_provider(chat_model))
+        if embedder.only is not None:
+            serving, preferred = None, (embedder.only,)
+        kept = (serving,) if serving in list_auto_embeddings() else ()
+        usable = (provider for provider in (*kept, *preferred) if provider in stored)
+        embedder = _auto(embedder, next(usable, preferred[0]))
+    return Choice(embedder, _key_source(embedder, stored))
+
+
+def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
+    """Return the providers of embeddings for a tenant with that chat provider, in order."""
+    offered = list_auto_embeddings()
+    if chat_provider is None:
+        return tuple(offered)
+    own = (chat_provider.name,) if chat_provider.name in offered else ()
+    return (*own, *chat_provider.embeddings_of)
+
+
+def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
+    offer = list_auto_embeddings()[provider]
+    chosen: dict[str, Any] = {
+        "provider": provider,
+        "model": offer.default_model,
+        "dimensions": offer.auto_dimensions,
+    }
+    for options in embedder.providers or ():
+        if options.provider == provider:
+            chosen |= options.model_dump(exclude_none=True)
+    configured = embedder.model_dump(exclude_none=True, exclude={"only", "providers"})
+    return EmbedderConfig.model_validate({**configured, **chosen})
+
+
+def _key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:
+    key = get_provider(embedder.provider).key
+    is_identity = embedder.connection is not None and embedder.connection.uses_identity
+    if key == "none" or is_identity:
+        return "none needed"
+    if embedder.api_key is not None:
+        return "variable"
+    if embedder.provider in stored:
+        return "stored"
+    return "none needed" if key == "optional" else "missing"
+
+
+def lacks_opt_in(record: TenantRecord) -> bool:
+    """Return whether a tenant must not be embedded until its organization opts in."""
+    return get_profile(record.profile).opt_in_problem is not None and not record.has_opted_in
+
+
+def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool) -> None:
+    """Require that an organization has opted in, if the profile of its tenant requires that.
+
+    Raises:
+        NotOptedIn: the organization has not opted in; the class is the problem that the profile
+            names.
+    """
+    problem = get_profile(profile).opt_in_problem
+    if problem is not None and not has_opted_in:
+        raise _build_error(problem, organization)
+
+
+def _build_error(problem: str, organization: str | None) -> NotOptedIn:
+    error: type[NotOptedIn] = installed_systems().parts("problems")[problem].load()
+    return error.from_organization(organization)
+
+
+class NotOptedInEmbedder(WrappedEmbedder):
+    """An embedder that refuses every call because the tenant's organization has not opted in.
+
+    Args:
+        embedder: describes the model.
+        record: the tenant.
+    """
+
+    def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
+        super().__init__(embedder)
+        self._problem = get_profile(record.profile).opt_in_problem or ""
+        self._organization = record.organization
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+        is_bulk: bool = False,
+    ) -> NoReturn:
+        """Refuse the call.
+
+        Raises:
+            NotOptedIn: always.
+        """
+        raise _build_error(self._problem, self._organization)
 
 
 class Embedders:

@@ -1,25 +1,265 @@
-"""Keys of tenants and organizations at their providers: stored, read, rotated."""
+"""Keys of tenants and organizations at their providers: stored encrypted, listed, rotated."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import SecretStr
 
-from rag_assets.billing.cipher import seal, unseal
-from rag_assets.billing.installation_keys import InstallationKeys
-from rag_assets.billing.key_entries import RERANK, KeyEntry, build_key_entry, referenced_entries
-from rag_assets.billing.key_owners import describe_owner, set_command
-from rag_assets.billing.master_key import MasterKey, MasterKeys
+from rag_assets.billing.master_key import (
+    PREVIOUS,
+    VARIABLE,
+    KeyFile,
+    MasterKey,
+    MasterKeys,
+    key_file_path,
+    keys_of_environment,
+)
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
-from rag_assets.models.providers.registry import WITH_KEYS
+from rag_assets.ingest.sources.registry import get_path_fields
+from rag_assets.models.providers.registry import WITH_KEYS, find_chat_provider
 from rag_assets.models.transport.settings import Credentials
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey, StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
+from rag_assets.storage.lake.location import Location
+from rag_assets.tenants.kinds import installed_kinds
+
+
+def describe_owner(owner: KeyOwner) -> str:
+    """Return the owner of a key, as messages name it."""
+    kind = "organization" if isinstance(owner, OrganizationRef) else "tenant"
+    return f"{kind} {owner.id!r}"
+
+
+def set_command(owner: KeyOwner, provider: str) -> str:
+    """Return the command that stores an owner's key for a provider."""
+    return f"rag-assets keys set {_arguments(owner, provider)}"
+
+
+def remove_command(owner: KeyOwner, provider: str) -> str:
+    """Return the command that deletes an owner's key for a provider."""
+    return f"rag-assets keys remove {_arguments(owner, provider)}"
+
+
+def _arguments(owner: KeyOwner, provider: str) -> str:
+    option = " --organization" if isinstance(owner, OrganizationRef) else ""
+    return f"{shlex.quote(owner.id)} {provider}{option}"
+
+
+_NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys per master key
+
+
+def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -> SealedKey:
+    """Encrypt a provider key.
+
+    Args:
+        master: the master key that encrypts the provider key.
+        owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
+        provider: the key's provider; a row that is moved to a different one cannot be decrypted.
+        secret: the key.
+    """
+    nonce = os.urandom(_NONCE_BYTES)
+    plain = secret.get_secret_value().encode()
+    ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _encode_owner(owner, provider))
+    return SealedKey(nonce, ciphertext, master.id)
+
+
+def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey) -> SecretStr:
+    """Decrypt a provider key.
+
+    Raises:
+        KeyUnreadable: the stored key was altered, or encrypted with a different master key or for
+            a different owner.
+    """
+    bound = _encode_owner(owner, provider)
+    try:
+        plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
+    except (InvalidTag, ValueError):
+        raise KeyUnreadable(
+            f"the stored key of {describe_owner(owner)} for {provider} is damaged",
+            hint=f"set the key again: {set_command(owner, provider)}",
+        ) from None
+    return SecretStr(plain.decode())
+
+
+def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
+    """Return owner and provider as JSON; no two pairs of them give equal bytes."""
+    if isinstance(owner, OrganizationRef):
+        parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
+    else:
+        parts = ["rag-assets provider key", 1, owner.id, owner.incarnation, provider]
+    return json.dumps(parts).encode()
+
+
+class InstallationKeys:
+    """The master keys of one installation.
+
+    Args:
+        catalog: provides the folders of tenants' sources, which must not contain the file.
+        settings: provide the path of the file.
+        environ: may provide master keys, which are then used instead of the file.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._environ = environ
+
+    def read(self) -> MasterKeys | None:
+        """Return the master keys; None if there are none yet.
+
+        Raises:
+            ConfigurationError: a variable or the file cannot be used.
+        """
+        return self.of_environment() or self._file().read()
+
+    def of_environment(self) -> MasterKeys | None:
+        """Return the master keys in the environment; None if the file is used.
+
+        Raises:
+            ConfigurationError: a variable does not hold a key.
+        """
+        return keys_of_environment(self._environ)
+
+    def writable_file(self) -> KeyFile:
+        """Return the file; it must not lie in a source, the lake or the installation's state."""
+        return self._file(self._source_folders())
+
+    def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
+        """Return the master key that encrypts a stored key.
+
+        Args:
+            key: the stored key to decrypt.
+            keys: the master keys, as read; None if there are none.
+
+        Raises:
+            KeyUnreadable: the master key is not among them.
+        """
+        found = keys.find(key.sealed.master_key_id) if keys else None
+        if found is None:
+            raise KeyUnreadable(
+                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
+                f" with the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                f" file; if it is lost, run `{remove_command(key.owner, key.provider)}` and"
+                " set the key again",
+            )
+        return found
+
+    def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
+        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
+        data = [Path(lake)] if lake.startswith("/") else []
+        path = key_file_path(self._settings, self._environ)
+        return KeyFile(path, (self._settings.local, *data, *folders))
+
+    def _source_folders(self) -> Iterator[Path]:
+        """Yield the folders of all tenants' sources, which must not contain the file."""
+        kinds = installed_kinds().sources
+        for record in self._catalog.tenants.all():
+            for source in record.config.get("sources", ()):
+                for path in get_path_fields(source, kinds).values():
+                    yield self._settings.home / path
+
+    def _key_location(self) -> str:
+        if self._environ.get(VARIABLE):
+            return f"the master key in {PREVIOUS}"
+        return str(key_file_path(self._settings, self._environ))
+
+
+RERANK = "rerank"
+"""The purpose of a rerank endpoint's key, in place of a provider's name."""
+
+KeyState: TypeAlias = Literal["set", "not set", "unreadable", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """The displayable part of a key.
+
+    Attributes:
+        tenant: the tenant that has the key; empty if an organization has it.
+        shown: the key's last four characters as "…abcd", or the variable that holds it as "$NAME".
+        state: "not set" if the variable is missing; "unreadable" if the master key is missing;
+            "missing" if the tenant's provider requires a key, and the tenant has none.
+        worked: whether the provider accepted the key when it was last used.
+        organization: the organization that has the key, for all of its tenants without their own
+            key.
+    """
+
+    tenant: str
+    provider: str
+    shown: str
+    state: KeyState
+    set_at: datetime | None = None
+    last_used_at: datetime | None = None
+    worked: bool | None = None
+    organization: str | None = None
+
+
+def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
+    """Return the entry of a stored key.
+
+    Args:
+        key: the stored key to display.
+        keys: the master keys; None if there are none.
+    """
+    readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
+    of_organization = isinstance(key.owner, OrganizationRef)
+    return KeyEntry(
+        tenant="" if of_organization else key.owner.id,
+        provider=key.provider,
+        shown=f"…{key.last_four}",
+        state="set" if readable else "unreadable",
+        set_at=key.created_at,
+        last_used_at=key.last_used_at,
+        worked=key.worked,
+        organization=key.owner.id if of_organization else None,
+    )
+
+
+def referenced_entries(
+    tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
+) -> Iterator[KeyEntry]:
+    """Yield the entries of the keys that a tenant's configuration refers to.
+
+    Args:
+        tenant_id: id of the tenant.
+        config: the tenant's configuration as stored.
+        environ: the environment with the keys.
+    """
+    for purpose, reference in _references(config):
+        name = reference.removeprefix("$")
+        yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
+
+
+def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield purpose and variable of the keys that a tenant's configuration refers to."""
+    for user in (config.get("embedder"), config.get("chat_model")):
+        # A chat model may be only a name.
+        if isinstance(user, Mapping) and user.get("api_key"):
+            yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
+    rerank = config.get("retrieval", {}).get("rerank") or {}
+    if rerank.get("api_key"):
+        yield rerank.get("provider") or RERANK, rerank["api_key"]
+
+
+def _chat_provider(model: str | None) -> str:
+    provider = find_chat_provider(model)
+    return provider.name if provider else ""
+
 
 PURPOSES = (*WITH_KEYS, RERANK)
 """Providers and other purposes for which a tenant or an organization may store a key."""

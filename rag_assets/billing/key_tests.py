@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from rag_assets.billing.embedder_choice import choose
+from rag_assets.billing.embedders import choose
 from rag_assets.billing.key_health import KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.spending import build_usage

@@ -1,4 +1,4 @@
-"""Master keys, which encrypt the provider keys in the catalog."""
+"""Master keys, which encrypt the provider keys in the catalog, and the file that holds them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import binascii
 import hashlib
 import hmac
 import os
-from collections.abc import Mapping
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.hashing import compute_key
+from rag_assets.common.private_files import draft_prefix, rewrite_file, sync_folder
+from rag_assets.common.settings import Settings
+from rag_assets.storage.installation.markers import Home
 
 VARIABLE = "RAG_ASSETS_MASTER_KEY"
 PREVIOUS = "RAG_ASSETS_MASTER_KEY_PREVIOUS"
@@ -95,3 +103,182 @@ def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
         return None
     former = (MasterKey.parse(previous, PREVIOUS),) if previous else ()
     return MasterKeys(MasterKey.parse(present, VARIABLE), former)
+
+
+FILE_VARIABLE = "RAG_ASSETS_MASTER_KEY_FILE"
+_HEAD = """\
+# rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
+# with it and the database anyone can read the keys; without it nobody can.
+"""
+_LARGEST_BYTES = 65_536
+
+
+def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Return the path of the file, which may not exist.
+
+    By default it lies below the user's configuration folder and is named after the installation's
+    id, so that the home folder can be moved. A file that an earlier version named after the path of
+    the home folder is renamed.
+
+    Raises:
+        ConfigurationError: neither a file nor the user's folder is known.
+    """
+    if settings.master_key_file is not None:
+        return settings.master_key_file
+    given = environ.get("XDG_CONFIG_HOME", "")
+    try:
+        # Relative paths are ignored: XDG Base Directory Specification 0.8.
+        folder = Path(given) if Path(given).is_absolute() else Path.home() / ".config"
+    except RuntimeError:
+        raise ConfigurationError(
+            "there is no folder for the master key: the user has no home folder",
+            hint=f"set {FILE_VARIABLE} to a file, or RAG_ASSETS_MASTER_KEY to a key",
+        ) from None
+    home, keys = Home(settings), folder / "rag-assets"
+    by_path = keys / f"master-{compute_key('installation', str(settings.home))[:12]}.key"
+    if home.installation is None:
+        return by_path
+    path = keys / f"master-{home.installation}.key"
+    if _exists(path) or not _exists(by_path):
+        return path
+    with suppress(OSError):
+        os.link(by_path, path)  # Unlike a rename, a link never replaces a file.
+        by_path.unlink()
+    return path if _exists(path) else by_path
+
+
+def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the file if it exists; no source may contain it."""
+    try:
+        path = key_file_path(settings, environ)
+    except ConfigurationError:
+        return None
+    return path if _exists(path) else None
+
+
+def _exists(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
+
+
+class KeyFile:
+    """Reads, creates and replaces the file; its first line after comments is the current key.
+
+    Args:
+        path: path of the file.
+        forbidden: folders that must not contain it: the data that it protects, and sources.
+    """
+
+    def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
+        self.path = path
+        self._forbidden = tuple(forbidden)
+
+    def read(self) -> MasterKeys | None:
+        """Return the keys in the file; None if it does not exist.
+
+        Raises:
+            ConfigurationError: the file's folder is forbidden, other users may read the file, or it
+                lacks a key.
+        """
+        try:
+            # Open without blocking, in case there is a pipe at this path.
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(f"cannot be read: {type(error).__name__}") from None
+        try:
+            self._require_place()
+            self._require_private(os.fstat(handle))
+            content = os.read(handle, _LARGEST_BYTES)
+        finally:
+            os.close(handle)
+        lines = content.decode("ascii", "replace").splitlines()
+        keys = [
+            MasterKey.parse(line, f"the master key file {self.path}")
+            for line in lines
+            if line.strip() and not line.startswith("#")
+        ]
+        if not keys:
+            raise self._unusable("holds no key")
+        return MasterKeys(keys[0], tuple(keys[1:]))
+
+    def create(self) -> MasterKeys:
+        """Return the keys in the file; create it with a new key if it does not exist.
+
+        All concurrent processes return the key of the first process.
+
+        Raises:
+            ConfigurationError: see read(); or it cannot be written.
+        """
+        found = self.read()
+        if found is not None:
+            return found
+        self._require_place()
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary = self._write_draft(MasterKeys(MasterKey.random()))
+            try:
+                # A link makes the file appear either completely or not at all, and it never
+                # replaces another file.
+                os.link(temporary, self.path)
+            except FileExistsError:
+                pass
+            finally:
+                temporary.unlink()
+            sync_folder(self.path.resolve().parent)
+        except OSError as error:
+            raise self._unusable(f"cannot be written: {type(error).__name__}") from None
+        made = self.read()
+        if made is None:
+            raise self._unusable("was removed right after it was created")
+        return made
+
+    def replace(self, keys: MasterKeys) -> None:
+        """Write these keys to the file atomically; concurrent callers wait for each other.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        path = self.path.resolve()  # if it is a link, its target is replaced
+        try:
+            for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
+                abandoned.unlink()  # left by a rotation that was killed
+            rewrite_file(path, _content(keys), new_mode=0o600)
+        except OSError as error:
+            raise self._unusable(f"cannot be written: {type(error).__name__}") from None
+
+    def _write_draft(self, keys: MasterKeys) -> Path:
+        # mkstemp opens the file exclusively and readable only by its owner.
+        path = self.path.resolve()
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_content(keys))
+            stream.flush()
+            os.fsync(stream.fileno())
+        return Path(name)
+
+    def _require_place(self) -> None:
+        path = self.path.resolve()
+        for folder in self._forbidden:
+            if path.is_relative_to(folder.resolve()):
+                raise self._unusable(
+                    f"is in {folder}, which holds data or documents",
+                    hint=f"move it elsewhere, and set {FILE_VARIABLE} to its path",
+                )
+
+    def _require_private(self, facts: os.stat_result) -> None:
+        if not stat.S_ISREG(facts.st_mode):
+            raise self._unusable("is not a file")
+        if facts.st_mode & 0o077:
+            raise self._unusable("can be read by other users", hint=f"chmod 600 {self.path}")
+
+    def _unusable(self, why: str, hint: str | None = None) -> ConfigurationError:
+        return ConfigurationError(
+            f"the master key file {self.path} {why}",
+            hint=hint or f"repair it, or set {FILE_VARIABLE} to another file",
+        )
+
+
+def _content(keys: MasterKeys) -> bytes:
+    lines = "".join(f"{key.text()}\n" for key in (keys.present, *keys.former))
+    return (_HEAD + lines).encode("ascii")

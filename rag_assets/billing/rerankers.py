@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from rag_assets.billing.key_entries import RERANK
-from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.key_ring import RERANK, KeyRing
 from rag_assets.common.settings import Settings
 from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker

@@ -15,7 +15,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
 OwnerArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="The tenant, or with --organization its id.")

@@ -17,7 +17,6 @@ from rag_assets.common.formatting import format_count
 from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
 from rag_assets.storage.index.model import Owner
-from rag_assets.storage.installation.home import Home
 from rag_assets.storage.installation.identity import (
     Difference,
     clone_installation,
@@ -26,7 +25,7 @@ from rag_assets.storage.installation.identity import (
     move_installation,
     present_places,
 )
-from rag_assets.storage.installation.markers import roots
+from rag_assets.storage.installation.markers import Home, roots
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.mark_keeper import Standing

@@ -15,8 +15,7 @@ from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
 from rag_assets.privacy.masker import get_masker
-from rag_assets.quality.beir import write_beir
-from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements
+from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements, write_beir
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import find_judged_documents, store_questions, stored_questions
 from rag_assets.quality.yaml_files import as_mapping, as_yaml

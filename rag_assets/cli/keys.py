@@ -21,10 +21,9 @@ from rag_assets.common.formatting import format_count
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from rag_assets.billing.key_entries import KeyEntry
-    from rag_assets.billing.key_ring import KeyRing
+    from rag_assets.billing.key_ring import KeyEntry, KeyRing
     from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-    from rag_assets.storage.catalog.tenants.organizations import Organization
+    from rag_assets.storage.catalog.tenants.settings import Organization
 
 OwnerArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
@@ -186,7 +185,7 @@ def rotate(
 
 def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
     """Return the owner of a key, and the word for its kind."""
-    from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+    from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
     if organization:
         return OrganizationRef(_organization(session, owner_id).id), "organization"
@@ -233,7 +232,7 @@ def _ring(session: Session) -> KeyRing:
 
 def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
     """Yield the missing keys of tenants with an embedder that needs a key."""
-    from rag_assets.billing.key_entries import KeyEntry
+    from rag_assets.billing.key_ring import KeyEntry
 
     for record in session.catalog.tenants.all():
         if record.state == "ACTIVE" and tenant_id in {None, record.id}:

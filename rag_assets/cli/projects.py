@@ -15,7 +15,7 @@ from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.tenancy import Projects
-    from rag_assets.storage.catalog.tenants.organizations import Organization
+    from rag_assets.storage.catalog.tenants.settings import Organization
     from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.projects import Project, ProjectSettings
 
@@ -179,7 +179,7 @@ def put_organization(
     as_json: Json = False,
 ) -> None:
     """Create an organization, or change the given settings."""
-    from rag_assets.storage.catalog.tenants.organizations import UNCHANGED
+    from rag_assets.storage.catalog.tenants.settings import UNCHANGED
 
     organization = _projects(session).put_organization(
         organization_id,
@@ -238,7 +238,7 @@ def _require_made_here(profile: str) -> None:
 def _settings(given: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
-    from rag_assets.tenants.problems import describe_problem
+    from rag_assets.common.invalid_values import describe_problem
     from rag_assets.tenants.projects import ProjectSettings
 
     try:

@@ -24,8 +24,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
 from rag_assets.quality.evaluation import evaluate as evaluate_build
-from rag_assets.quality.intervals import Estimate
-from rag_assets.quality.measures import MEASURES
+from rag_assets.quality.measures import MEASURES, Estimate
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 

@@ -1,9 +1,11 @@
-"""Splits iterables into batches of limited length and weight."""
+"""Batches: iterables split by length and weight, and items processed in the background."""
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -42,3 +44,79 @@ def batched(
             batch, total = [], 0
     if batch:
         yield batch
+
+
+_LOG = logging.getLogger(__name__)
+
+ItemT = TypeVar("ItemT")
+
+
+class BackgroundBatcher(Generic[ItemT]):
+    """Passes items in batches to a thread, which runs only while there are items.
+
+    Items that arrive during a batch form the next batch. So batches grow with the load, and each
+    costs a single round trip to the database.
+
+    Args:
+        work: processes a batch, in order of arrival; only the type of its errors is logged.
+        name: name of the thread, and of the work in warnings.
+        gather_seconds: time that the thread waits for more items before it takes a batch.
+        max_waiting: limit of waiting items; later items are dropped and counted. None: no limit.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[ItemT]], None],
+        *,
+        name: str,
+        gather_seconds: float = 0.0,
+        max_waiting: int | None = None,
+    ) -> None:
+        self._work = work
+        self._name = name
+        self._gather_seconds = gather_seconds
+        self._max_waiting = max_waiting
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._waiting: list[ItemT] = []
+        self._thread: threading.Thread | None = None
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """Return the number of items dropped because too many were waiting."""
+        return self._dropped
+
+    def put(self, item: ItemT) -> None:
+        """Queue an item without blocking."""
+        with self._lock:
+            if self._max_waiting is not None and len(self._waiting) >= self._max_waiting:
+                self._dropped += 1
+                return
+            self._waiting.append(item)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Wait until all items are processed."""
+        self._closing.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+        if self._dropped:
+            _LOG.warning(f"{self._name}: {self._dropped} dropped because too many arrived at once")
+
+    def _run(self) -> None:
+        while True:
+            if self._gather_seconds:
+                self._closing.wait(self._gather_seconds)
+            with self._lock:
+                batch, self._waiting = self._waiting, []
+                if not batch:
+                    self._thread = None
+                    return
+            try:
+                self._work(batch)
+            except Exception as error:
+                _LOG.warning(f"{self._name}: {len(batch)} lost: {type(error).__name__}")

@@ -1,4 +1,4 @@
-r"""Validation errors in JSON's terms: the allowed values, and the kind of value received.
+"""Validation errors: the allowed values, and the kind of value received.
 
 No text quotes a received string: it may be a credential. No text names a type of Python or shows a
 regular expression.
@@ -233,3 +233,27 @@ def _number(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+_IN_YAML: Mapping[str, str] = {
+    "it must be an array": "it must be a list",
+    "it must be an object": "it must be a group of fields",
+    "it must be a string": "it must be a text",
+}
+
+
+def describe_problem(error: Mapping[str, Any]) -> str:
+    """Describe a validation error: its location and the allowed values, without the given value.
+
+    Args:
+        error: an item of `ValidationError.errors()`.
+    """
+    # Keys of a mapping are untrusted text: their line ends and control characters must not enter a
+    # message.
+    where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
+    allowed = allowed_value(error)
+    return f"{where}: {_IN_YAML.get(allowed, allowed)}"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)

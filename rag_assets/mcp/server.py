@@ -20,6 +20,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.mcp.messages import redact_error, root_logger_unchanged
 from rag_assets.mcp.tools import (
     DEFAULT_TOOLS,
@@ -31,7 +32,6 @@ from rag_assets.mcp.tools import (
     current_message,
     message_context,
 )
-from rag_assets.tenants.problems import describe_problem
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rag_assets.billing.ledger import Ledger
+from rag_assets.billing.spending import Ledger
 from rag_assets.common.errors import (
     MalformedResponse,
     ProviderError,

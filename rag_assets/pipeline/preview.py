@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from rag_assets.billing.ledger import present_caps
-from rag_assets.billing.spending import Cap, cap_that_stops, require_price
+from rag_assets.billing.spending import Cap, cap_that_stops, present_caps, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key

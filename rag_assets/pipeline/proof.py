@@ -37,8 +37,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.traces import DagsterHistory
 from rag_assets.storage.index.store import NoteStore
-from rag_assets.storage.installation.home import machine_name
-from rag_assets.storage.installation.markers import Root
+from rag_assets.storage.installation.markers import Root, machine_name
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 

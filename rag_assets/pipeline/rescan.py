@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.rescans import FoundTexts, MaskedDocument, ScanPosition
-from rag_assets.storage.catalog.erasure.text_columns import mask_column, scanned_columns
+from rag_assets.storage.catalog.erasure.traces import mask_column, scanned_columns
 from rag_assets.storage.lake.model import ParsedRow
 
 _ENCODED = "in another encoding"

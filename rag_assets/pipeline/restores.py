@@ -21,7 +21,7 @@ from rag_assets.storage.catalog.documents.removals import parse_hash
 from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.journal.security_changes import SecurityChange
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
 _LOCK_SECONDS = 60.0
 

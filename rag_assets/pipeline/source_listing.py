@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rag_assets.billing.key_file import existing_key_file
+from rag_assets.billing.master_key import existing_key_file
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.settings import Settings

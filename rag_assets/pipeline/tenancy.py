@@ -21,7 +21,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.models.factory import require_local_model
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants.organizations import UNCHANGED, Organization, Unchanged
+from rag_assets.storage.catalog.tenants.settings import UNCHANGED, Organization, Unchanged
 from rag_assets.storage.catalog.tenants.table import (
     Origin,
     PutProject,

@@ -142,7 +142,7 @@ class System:
         tools: MCP tools by name; a tool for tenants of some profiles takes precedence over a tool
             for all tenants with the same name.
         tenant_lists: keys of tenants.yaml, in addition to `tenants`, under which tenants are
-            listed: a `TenantList` (tenants/lists.py) by the key. The key is also the origin of its
+            listed: a `TenantList` (tenants/file.py) by the key. The key is also the origin of its
             tenants; the catalog accepts only the origins that its constraint names.
         problems: classes of errors with their own `problem_kind`, by the name of that kind.
         prompts: MCP prompts by name.

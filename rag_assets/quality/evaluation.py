@@ -13,9 +13,18 @@ from rag_assets.common.errors import (
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Asked, Asker, Manner
-from rag_assets.quality.intervals import Difference, Estimate, estimate_difference, estimate_mean
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.measures import DEPTH, MEASURES, Values, compute_measures, judged_share
+from rag_assets.quality.measures import (
+    DEPTH,
+    MEASURES,
+    Difference,
+    Estimate,
+    Values,
+    compute_measures,
+    estimate_difference,
+    estimate_mean,
+    judged_share,
+)
 from rag_assets.quality.store import (
     Documents,
     find_judged_documents,

@@ -1,8 +1,13 @@
-"""Measures of rankings by judgements, as trec_eval defines them."""
+"""Measures of rankings by judgements, as trec_eval defines them, and how certain their means are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from rag_assets.quality.judgements import JudgedQuestion, Passage
 
@@ -75,3 +80,86 @@ def get_top_hits(
 def _run(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
     names = question.names(get_top_hits(question, found))
     return {name: float(DEPTH - place) for place, name in enumerate(names)}
+
+
+_SAMPLES = 10_000
+_SEED = 6
+_DRAWN_AT_ONCE = 2_000_000
+_DIGITS = 4
+# Chance differences count as equal to the observed one if they differ only by rounding.
+_TOLERANCE = 1e-12
+
+_Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over questions, with its 95 % interval for samples of such questions."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Estimate):
+    """The mean difference of two rankings of the same questions.
+
+    Attributes:
+        p: probability that chance alone gives a difference at least as large (two-sided).
+    """
+
+    p: float
+
+
+def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> Estimate:
+    """Return the mean over at least one question, and its 95 % interval.
+
+    Args:
+        values: by question id.
+        ids: ids of the questions; by default all.
+    """
+    sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
+    low, high = np.percentile(_resample(sample), (2.5, 97.5))
+    return Estimate(_short(sample.mean()), _short(low), _short(high))
+
+
+def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
+    """Return by how much the first values are better, compared question by question.
+
+    The p-value is from a paired randomisation test, which flips signs at random.
+
+    Args:
+        one, other: values of the same questions, by question id; at least one.
+    """
+    differences = np.array([one[id_] - other[id_] for id_ in one])
+    by_chance = np.abs(_flip_signs(differences))
+    p = (by_chance >= abs(differences.mean()) - _TOLERANCE).mean()
+    low, high = np.percentile(_resample(differences), (2.5, 97.5))
+    return Difference(_short(differences.mean()), _short(low), _short(high), _short(p))
+
+
+def _resample(sample: _Numbers) -> _Numbers:
+    rng = np.random.default_rng(_SEED)
+    parts = [rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _rows(len(sample))]
+    return np.concatenate(parts)
+
+
+def _flip_signs(differences: _Numbers) -> _Numbers:
+    rng = np.random.default_rng(_SEED)
+    parts = [
+        (rng.choice((-1.0, 1.0), (rows, len(differences))) * differences).mean(axis=1)
+        for rows in _rows(len(differences))
+    ]
+    return np.concatenate(parts)
+
+
+def _rows(questions: int) -> Iterator[int]:
+    """Yield the sizes of sample blocks, which limit memory however many questions there are."""
+    at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
+    for start in range(0, _SAMPLES, at_once):
+        yield min(at_once, _SAMPLES - start)
+
+
+def _short(value: Any) -> float:
+    return round(float(value), _DIGITS)

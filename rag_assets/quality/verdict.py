@@ -1,4 +1,4 @@
-"""Whether a build answers worse than the serving build."""
+"""Whether a build answers judged questions worse than the serving build; the guard of a publish."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from rag_assets.common.errors import BuildNotAskable
 from rag_assets.common.formatting import format_count
-from rag_assets.quality.evaluation import Comparison
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality.asking import Manner
+from rag_assets.quality.evaluation import Comparison, compare
 from rag_assets.quality.measures import NDCG, RECALL_5
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import QualityConfig
 
 Outcome: TypeAlias = Literal["pass", "warn", "fail"]
@@ -143,4 +147,42 @@ def _describe_verdict(
     return (
         f"{builds[0]} answers worse than {builds[1]}, which serves: {margins}"
         f" ({values}; tolerance {limits.tolerance:g})"
+    )
+
+
+def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
+    """Judge a build against the serving build, with the tenant's search mode.
+
+    The new build need not be published. Hits are not reranked, because a reranker is not part of a
+    build.
+
+    Args:
+        ctx: the tenant's TenantContext, for reading.
+        new: the build to be judged.
+        serving: the baseline.
+
+    Raises:
+        BuildNotAskable: the new build cannot be searched until a person acts.
+        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
+            unavailable.
+        ServiceUnavailable: a server does not answer.
+    """
+    least = ctx.tenant.quality.least
+    if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
+        return QualityVerdict("pass", no_questions(ctx.ref.id), 0, least)
+    try:
+        comparison = compare(ctx, new, serving, Manner(ctx.tenant.retrieval.mode))
+    except BuildNotAskable as error:
+        if error.generation != serving.number:
+            raise
+        note = f"there is nothing to compare with: {error.advice}"
+        return QualityVerdict("warn", note, 0, least)
+    return judge(comparison, ctx.tenant.quality)
+
+
+def no_questions(tenant_id: str) -> str:
+    """Return the message for a tenant without judged questions."""
+    return (
+        "the tenant has no judged questions, so no build is held back for its answers;"
+        f" add some with `rag-assets judgements import {tenant_id} PATH`"
     )

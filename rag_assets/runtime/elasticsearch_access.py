@@ -115,8 +115,7 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    from rag_assets.billing.key_file import KeyFile, key_file_path
-    from rag_assets.billing.master_key import keys_of_environment
+    from rag_assets.billing.master_key import KeyFile, key_file_path, keys_of_environment
 
     env = os.environ if environ is None else environ
     keys = (
@@ -187,8 +186,7 @@ class _Secrets:
         )
 
     def _master_keys(self) -> MasterKeys | None:
-        from rag_assets.billing.key_file import KeyFile, key_file_path
-        from rag_assets.billing.master_key import keys_of_environment
+        from rag_assets.billing.master_key import KeyFile, key_file_path, keys_of_environment
 
         return (
             keys_of_environment(self._environ)

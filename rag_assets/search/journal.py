@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_assets.common.background_batcher import BackgroundBatcher
+from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress

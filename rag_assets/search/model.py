@@ -24,12 +24,12 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.common.principals import GUESTS, build_principals
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.chunking.model import BlockPlace, Location
 from rag_assets.ingest.parsing.languages import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.problems import describe_problem
 
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """Role of a token, which determines the rights of its holder."""

@@ -20,7 +20,7 @@ from cachetools import LRUCache
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.rerankers import Rerankers
-from rag_assets.billing.usage_meter import Meter
+from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,

@@ -28,6 +28,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.docling import require_docling
@@ -46,7 +47,6 @@ from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.problems import describe_problem
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile, with_profile
 from rag_assets.tenants.sources import Source
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.tenants.lists import ListedTenants
+from rag_assets.tenants.file import ListedTenants
 
 FILE = "file"
 """The origin of tenants in tenants.yaml itself."""

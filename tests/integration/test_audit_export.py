@@ -19,7 +19,7 @@ from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.hashing import canonical, sha256_hex
 from rag_assets.pipeline.audit_export import SCHEMA_VERSION
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
-from rag_assets.storage.catalog.erasure.tables import receipts
+from rag_assets.storage.catalog.erasure.receipts import receipts
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.storage.catalog.tables import events, generations, tenants
 from tests.driving import Driver

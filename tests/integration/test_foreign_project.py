@@ -40,7 +40,7 @@ from rag_assets.runtime.program_processes import plain_url
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.storage.catalog.erasure.traces import dagster_histories
-from rag_assets.storage.installation.home import machine_name
+from rag_assets.storage.installation.markers import machine_name
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation

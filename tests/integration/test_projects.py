@@ -33,7 +33,7 @@ from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.driving import Driver

@@ -15,10 +15,10 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import compare, evaluate
-from rag_assets.quality.guard import judge_build
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.proposals import propose_questions
 from rag_assets.quality.store import store_questions, stored_questions
+from rag_assets.quality.verdict import judge_build
 from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.builds.generations import Generation

@@ -16,7 +16,7 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.jobs.upkeep import prune_documents
 from rag_assets.pipeline.retention import prune
-from rag_assets.storage.catalog.erasure.tables import receipts
+from rag_assets.storage.catalog.erasure.receipts import receipts
 from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, tenant_named_after

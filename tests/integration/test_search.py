@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.usage_meter import Meter
+from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.pipeline.listing import list_documents

@@ -32,8 +32,11 @@ from rag_assets.storage.catalog.erasure.holds import HoldTable
 from rag_assets.storage.catalog.erasure.receipts import ReceiptTable
 from rag_assets.storage.catalog.erasure.rescans import RescanTable
 from rag_assets.storage.catalog.erasure.retention import RetentionQuery
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore
-from rag_assets.storage.catalog.erasure.traces import DagsterHistoryTable, TraceQuery
+from rag_assets.storage.catalog.erasure.traces import (
+    DagsterHistoryTable,
+    TextColumnStore,
+    TraceQuery,
+)
 from rag_assets.storage.catalog.installation.clock import ClockTable
 from rag_assets.storage.catalog.installation.identity import InstallationTable, present_database
 from rag_assets.storage.catalog.journal.check_results import CheckResultTable
@@ -52,9 +55,8 @@ from rag_assets.storage.catalog.records.manifests import ManifestTable
 from rag_assets.storage.catalog.records.pages import PageTable
 from rag_assets.storage.catalog.records.states import RecordDriftQuery, RecordStateQuery
 from rag_assets.storage.catalog.records.table import RecordTable
-from rag_assets.storage.catalog.tenants.application_settings import ApplicationSettingsTable
-from rag_assets.storage.catalog.tenants.organizations import OrganizationTable
 from rag_assets.storage.catalog.tenants.overview import Overview
+from rag_assets.storage.catalog.tenants.settings import ApplicationSettingsTable, OrganizationTable
 from rag_assets.storage.catalog.tenants.table import ProjectTable, TenantTable
 from rag_assets.storage.catalog.uploads.states import UploadStates
 from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadTable

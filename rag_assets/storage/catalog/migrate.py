@@ -37,7 +37,7 @@ from rag_assets.storage.catalog import tables
 from rag_assets.storage.catalog.accounts import tables as account_tables
 from rag_assets.storage.catalog.builds import judgements
 from rag_assets.storage.catalog.database import APPLICATION, Database
-from rag_assets.storage.catalog.erasure import tables as erasure_tables
+from rag_assets.storage.catalog.erasure import receipts as erasure_tables
 from rag_assets.storage.catalog.erasure import traces
 from rag_assets.storage.catalog.installation import clock, identity
 from rag_assets.storage.catalog.installation.roles import grants_sql

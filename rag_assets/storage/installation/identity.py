@@ -26,8 +26,7 @@ from rag_assets.storage.catalog.installation.identity import (
 )
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.installation.home import Home, machine_name
-from rag_assets.storage.installation.markers import Root, roots
+from rag_assets.storage.installation.markers import Home, Root, machine_name, roots
 from rag_assets.storage.lake.location import Location
 
 VARIABLES: Final[Mapping[PlaceKind, str]] = {

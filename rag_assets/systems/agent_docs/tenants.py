@@ -21,10 +21,8 @@ from rag_assets.systems.agent_docs.manager import (
     require_published_model,
 )
 from rag_assets.systems.agent_docs.settings import VARIABLES, Agent, Configuration
-from rag_assets.tenants.file import absolute_path
-from rag_assets.tenants.lists import ListedTenants
+from rag_assets.tenants.file import ListedTenants, ParsedFile, absolute_path
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.parsed_file import ParsedFile
 
 PROFILE: Final = "agent-docs"
 SOURCE: Final = "docs"

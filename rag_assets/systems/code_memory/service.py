@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles, RetrievedChunks
 from rag_assets.common.errors import ConfigurationError, InvalidRequest, ListingFailed
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.search.model import Caller
@@ -28,7 +29,6 @@ from rag_assets.systems.code_memory.run_retrieval import (
 from rag_assets.systems.code_memory.runs import Run, Runs, find_document_ids, named_documents
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import describe_problem
 
 
 def index_again(

@@ -16,6 +16,7 @@ from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, U
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller
@@ -38,7 +39,6 @@ from rag_assets.systems.experience.model import (
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import determine_quality
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import describe_problem
 
 _STANDARD_INPUT = "-"
 _PAGE = 200

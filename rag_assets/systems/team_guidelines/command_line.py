@@ -27,6 +27,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     UnknownDocument,
 )
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.tenancy import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
@@ -44,7 +45,6 @@ from rag_assets.systems.team_guidelines.texts import (
     build_response,
     require_usable,
 )
-from rag_assets.tenants.problems import describe_problem
 from rag_assets.tenants.projects import Project
 
 _PIECE_BYTES = 1 << 20

@@ -15,8 +15,7 @@ from rag_assets.api.guideline_responses import (
     GuidelineDocument,
     Stage,
 )
-from rag_assets.billing.ledger import present_caps
-from rag_assets.billing.spending import cap_that_stops
+from rag_assets.billing.spending import cap_that_stops, present_caps
 from rag_assets.common.errors import (
     CapReached,
     InvalidRequest,

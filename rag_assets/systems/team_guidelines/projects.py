@@ -19,10 +19,8 @@ from rag_assets.api.guideline_responses import (
     KeyState,
     KeyUse,
 )
-from rag_assets.billing.embedder_choice import Choice
-from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.key_entries import KeyEntry
-from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.embedders import Choice, Embedders
+from rag_assets.billing.key_ring import KeyEntry, KeyRing
 from rag_assets.billing.key_tests import KeyTest, KeyTests
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -40,7 +38,7 @@ from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenants.organizations import UNCHANGED, Unchanged
+from rag_assets.storage.catalog.tenants.settings import UNCHANGED, Unchanged
 from rag_assets.storage.catalog.tenants.table import PutProject, TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings, shown_settings

@@ -17,7 +17,7 @@ from rag_assets.api.identity import Identity
 from rag_assets.api.problems import document_problems
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.settings import ModelName
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.projects import (
     GuidelineProjects,

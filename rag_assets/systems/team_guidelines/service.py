@@ -8,8 +8,7 @@ from datetime import date, datetime, timedelta
 
 from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold, present_caps
-from rag_assets.billing.spending import Cap, CapName
+from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, caps_that_hold, present_caps
 from rag_assets.models.prices import FREE
 from rag_assets.pipeline.uploads import Uploads
 from rag_assets.storage.blobs.store import BlobStore

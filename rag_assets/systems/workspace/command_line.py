@@ -13,6 +13,7 @@ from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import format_count
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.sources.records import ROOT
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.blobs.store import open_blobs
@@ -22,7 +23,6 @@ from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.tree import Page
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import describe_problem
 
 _RECORDS_AT_ONCE: Final = 10_000
 

@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.runtime.program_processes import plain_url
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore, scanned_columns
+from rag_assets.storage.catalog.erasure.traces import TextColumnStore, scanned_columns
 from rag_assets.storage.catalog.installation.run_storage import (
     TABLES,
     FormerTables,

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.erasure.text_columns import TextColumnStore, scanned_columns
+from rag_assets.storage.catalog.erasure.traces import TextColumnStore, scanned_columns
 from rag_assets.storage.catalog.tables import SCHEMA, all_tables
 from tests.installation import Installation
 from tests.unit.storage.catalog.erasure.test_text_columns import KEYS, OTHERS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.chat_spending import BilledChat, ChatSpending
+from rag_assets.billing.chat_models import BilledChat, ChatSpending
 from rag_assets.common.errors import (
     CapReached,
     ChatFailed,

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from rag_assets.billing.cipher import seal, unseal
+from rag_assets.billing.key_ring import seal, unseal
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.accounts.provider_keys import SealedKey

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.embedder_choice import choose
+from rag_assets.billing.embedders import choose
 from rag_assets.models.config import EmbedderConfig
 
 OPENAI = ("openai", "text-embedding-3-small", 1536)

@@ -8,8 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from rag_assets.billing.key_file import KeyFile, key_file_path
-from rag_assets.billing.master_key import MasterKey, MasterKeys
+from rag_assets.billing.master_key import KeyFile, MasterKey, MasterKeys, key_file_path
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources

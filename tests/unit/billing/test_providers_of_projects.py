@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.billing.embedder_choice import choose
+from rag_assets.billing.embedders import choose
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import find_price
 

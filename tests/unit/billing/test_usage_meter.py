@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.usage_meter import Meter
+from rag_assets.billing.spending import Meter
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import FREE, Price
 from rag_assets.storage.catalog.accounts.usage import Usage

@@ -4,8 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from rag_assets.billing.ledger import caps_that_hold
-from rag_assets.billing.spending import Cap, build_caps
+from rag_assets.billing.spending import Cap, build_caps, caps_that_hold
 from rag_assets.checks.spending import build_verdict
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
 from rag_assets.storage.catalog.journal.events import Event

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from rag_assets.common.background_batcher import BackgroundBatcher
+from rag_assets.common.batches import BackgroundBatcher
 
 
 def test_everything_is_worked_off_in_order_and_many_at_a_time() -> None:

@@ -1,10 +1,9 @@
-"""The tree of errors, and what its module says of it."""
+"""The tree of errors."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import re
 from pathlib import Path
 
 from rag_assets.common import errors
@@ -15,33 +14,9 @@ from rag_assets.common.errors import (
     InvalidRequest,
     MalformedResponse,
     ProviderError,
-    RagAssetsError,
     UnknownDocument,
 )
 from rag_assets.models import transport
-
-_BRANCH = re.compile(r"^    (?P<indent>(?:[│ ]   )*)[├└]── (?P<name>\w+)")
-
-
-def documented() -> dict[str, str]:
-    """The parent of each error, as the module's docstring draws the tree."""
-    parents: dict[str, str] = {}
-    path = ["RagAssetsError"]
-    for line in (errors.__doc__ or "").splitlines():
-        if match := _BRANCH.match(line):
-            depth = len(match["indent"]) // 4 + 1
-            path[depth:] = [match["name"]]
-            parents[match["name"]] = path[depth - 1]
-    return parents
-
-
-def test_the_documented_tree_is_the_tree() -> None:
-    classes = {
-        name: found.__base__.__name__
-        for name, found in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(found, RagAssetsError) and found is not RagAssetsError
-    }
-    assert documented() == classes
 
 
 def test_a_request_is_no_configuration() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.sliding_window import SlidingWindowLimiter
+from rag_assets.models.transport.retries import SlidingWindowLimiter
 
 
 def test_a_first_burst_may_use_the_whole_window_and_no_more():

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, WrongJudgements
-from rag_assets.quality.beir import write_beir
-from rag_assets.quality.files import read_judgements
+from rag_assets.quality.files import read_judgements, write_beir
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.yaml_files import as_yaml
 

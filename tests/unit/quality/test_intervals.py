@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_assets.quality.intervals import estimate_difference, estimate_mean
+from rag_assets.quality.measures import estimate_difference, estimate_mean
 
 
 def test_a_difference_that_is_always_there_is_none_of_chance() -> None:

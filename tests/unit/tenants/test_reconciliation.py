@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from rag_assets.tenants.lists import ListedTenants
+from rag_assets.tenants.file import ListedTenants
 from rag_assets.tenants.reconciliation import TenantChanges, plan_tenants, without_conflicts
 
 HOME, OTHER = UUID(int=1), UUID(int=2)

@@ -27,7 +27,7 @@ from rag_assets.storage.catalog.accounts.tables import provider_keys
 from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import tenants
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef, add_organizations
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef, add_organizations
 
 KeyOwner: TypeAlias = TenantRef | OrganizationRef
 """The owner of a key: a tenant, or an organization for all of its tenants."""

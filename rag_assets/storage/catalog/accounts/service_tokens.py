@@ -31,7 +31,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import tenants
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef, add_organizations
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef, add_organizations
 
 _USE_INTERVAL = timedelta(minutes=1)
 _CONNECTIONS = 4

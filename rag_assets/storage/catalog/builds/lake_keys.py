@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.documents.status import (
     join_versions,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import document_index, documents
 
 _BATCH = 2_000

@@ -37,8 +37,8 @@ from rag_assets.storage.catalog.documents.status import (
 )
 from rag_assets.storage.catalog.documents.table import must_be_read_again
 from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.receipts import erasures, holds
 from rag_assets.storage.catalog.erasure.retention import select_age_start
-from rag_assets.storage.catalog.erasure.tables import erasures, holds
 from rag_assets.storage.catalog.tables import document_index, documents, pages
 
 _RECENT = timedelta(minutes=10)

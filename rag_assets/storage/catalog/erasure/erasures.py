@@ -41,14 +41,19 @@ from rag_assets.storage.catalog.documents.removals import (
 )
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
-from rag_assets.storage.catalog.erasure.receipts import ErasureKind, Receipt, append_receipt
+from rag_assets.storage.catalog.erasure.receipts import (
+    ErasureKind,
+    Receipt,
+    append_receipt,
+    erasures,
+    held_texts,
+)
 from rag_assets.storage.catalog.erasure.retention import (
     Cutoffs,
     count_staged,
     delete_staged,
     find_due_documents,
 )
-from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
 from rag_assets.storage.catalog.journal.security_changes import (
     raise_mark,
     record_change,

@@ -27,8 +27,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
-from rag_assets.storage.catalog.erasure.receipts import document_hashes
-from rag_assets.storage.catalog.erasure.tables import held_records, held_texts, holds
+from rag_assets.storage.catalog.erasure.receipts import (
+    document_hashes,
+    held_records,
+    held_texts,
+    holds,
+)
 from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
 from rag_assets.storage.catalog.tables import documents, events, source_records
 from rag_assets.storage.catalog.uploads.model import held_uploads, uploads

@@ -44,8 +44,7 @@ from rag_assets.storage.catalog.erasure.erasures import (
     insert_erasure,
     read_erasure,
 )
-from rag_assets.storage.catalog.erasure.receipts import Receipt
-from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
+from rag_assets.storage.catalog.erasure.receipts import Receipt, erasures, held_texts
 from rag_assets.storage.catalog.tables import SCHEMA, document_index, documents, events, tenants
 
 

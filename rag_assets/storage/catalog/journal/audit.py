@@ -15,8 +15,7 @@ from sqlalchemy import Connection, FromClause, Select, func, select
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
-from rag_assets.storage.catalog.erasure.receipts import ChainReport, verify_chain
-from rag_assets.storage.catalog.erasure.tables import holds, receipts
+from rag_assets.storage.catalog.erasure.receipts import ChainReport, holds, receipts, verify_chain
 from rag_assets.storage.catalog.journal.events import SEARCHES
 from rag_assets.storage.catalog.journal.security_changes import security_changes
 from rag_assets.storage.catalog.tables import (

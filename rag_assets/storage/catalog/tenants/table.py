@@ -31,13 +31,13 @@ from rag_assets.storage.catalog.database import (
     read_row,
 )
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
-from rag_assets.storage.catalog.tenants.application_settings import (
+from rag_assets.storage.catalog.tenants.settings import (
+    add_organizations,
     apply_operator_config,
     rag_settings,
     read_settings,
     setting_columns,
 )
-from rag_assets.storage.catalog.tenants.organizations import add_organizations
 from rag_assets.tenants.application_settings import NO_SETTINGS, ApplicationSettings
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, or_
 
 from rag_assets.storage.catalog.database import TenantRef, matches_any
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
 

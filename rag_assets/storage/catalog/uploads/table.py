@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.model import StoredUpload, document_id
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify, read_row
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
 from rag_assets.storage.catalog.uploads.model import (

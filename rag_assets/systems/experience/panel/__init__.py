@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from rag_assets.api.experience_responses import Answer
 from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.search.model import Caller
@@ -31,7 +32,6 @@ from rag_assets.systems.experience.patterns import MAX_CHOICES
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
 from rag_assets.systems.experience.service import Experience
-from rag_assets.tenants.problems import describe_problem
 
 _PAGE = 50
 _ENTRIES = 20

@@ -24,6 +24,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.formatting import duration, format_count
+from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.ingest.sources.records import ROOT, build_page_scope, record_document_id
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
@@ -45,7 +46,6 @@ from rag_assets.systems.workspace.tree import find_standing, new_root
 from rag_assets.systems.workspace.tree_service import TreeService
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.problems import describe_problem
 
 PAGE: Final = 50
 """Number of rows on a page of a list."""

@@ -17,8 +17,7 @@ from benchmarks.fusion.lists import entries_of
 from benchmarks.fusion.sets import handbook
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.searcher import ranking
-from rag_assets.storage.index.memory.store import Row
+from rag_assets.storage.index.memory.searcher import Row, ranking
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     EntryFilter,

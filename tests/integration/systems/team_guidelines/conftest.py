@@ -23,7 +23,7 @@ from rag_assets.pipeline.tenancy import Projects
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts

@@ -16,7 +16,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.search.model import Caller
 from rag_assets.search.scoring import QUESTIONS
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
-from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts

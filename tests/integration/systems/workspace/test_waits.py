@@ -13,7 +13,7 @@ from rag_assets.ingest.sources.records import RecordsSource
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.tables import documents, pages, source_records
-from rag_assets.storage.catalog.tenants.application_settings import rag_settings
+from rag_assets.storage.catalog.tenants.settings import rag_settings
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 

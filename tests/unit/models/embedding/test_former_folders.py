@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.usage_meter import Meter
+from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in, require_opt_in
+from rag_assets.billing.embedders import NotOptedInEmbedder, lacks_opt_in, require_opt_in
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.plugins.registry import installed_systems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.billing.embedder_choice import choose
+from rag_assets.billing.embedders import choose
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.systems.team_guidelines.routes import ProjectBody

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import ARRAY, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from rag_assets.storage.catalog.erasure.text_columns import scanned_columns
+from rag_assets.storage.catalog.erasure.traces import scanned_columns
 from rag_assets.storage.catalog.tables import all_tables
 
 KEYS = {
