@@ -93,7 +93,6 @@ class BilledChat:
     Args:
         model: the model that answers.
         spending: the reservations of the process.
-        ref: the tenant billed.
         tenant: has the caps.
         provider, name: the names under which usage is recorded.
         price: the model's price; None if it is unknown, which requires that the tenant has no caps.
@@ -210,7 +209,6 @@ class ChatModels:
 
     Args:
         catalog: holds tenants, keys and usage.
-        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:

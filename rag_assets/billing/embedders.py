@@ -68,7 +68,6 @@ def choose(
     embeddings would have to be paid for again.
 
     Args:
-        embedder: the configured embedder.
         chat_model: the name of the tenant's chat model.
         stored: the providers for which the tenant has a stored key.
         serving: the provider of the serving generation.
@@ -145,7 +144,6 @@ class NotOptedInEmbedder(WrappedEmbedder):
 
     Args:
         embedder: describes the model.
-        record: the tenant.
     """
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
@@ -174,7 +172,6 @@ class Embedders:
 
     Args:
         catalog: holds the tenants and their keys.
-        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -257,7 +254,6 @@ class Embedders:
         """Return the embedder that built a generation, with present limits, for its queries.
 
         Args:
-            tenant: the tenant's present configuration.
             generation: the generation to be searched.
 
         Raises:

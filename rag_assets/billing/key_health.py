@@ -61,7 +61,6 @@ class KeyReportingChat:
     It records every ten minutes, or when the outcome changes.
 
     Args:
-        model: answers.
         record: stores whether the key worked.
     """
 

@@ -69,7 +69,6 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
         master: the master key that encrypts the provider key.
         owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
         provider: the key's provider; a row that is moved to a different one cannot be decrypted.
-        secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
@@ -236,7 +235,6 @@ def referenced_entries(
     """Yield the entries of the keys that a tenant's configuration refers to.
 
     Args:
-        tenant_id: id of the tenant.
         config: the tenant's configuration as stored.
         environ: the environment with the keys.
     """

@@ -9,12 +9,7 @@ from rag_assets.billing.embedders import choose
 from rag_assets.billing.key_health import KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.spending import build_usage
-from rag_assets.common.errors import (
-    ConfigurationError,
-    KeyUnreadable,
-    NoProviderKey,
-    ProviderError,
-)
+from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey, ProviderError
 from rag_assets.common.settings import Settings
 from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
@@ -52,7 +47,6 @@ class KeyTests:
 
     Args:
         catalog: holds tenants and keys.
-        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:

@@ -164,7 +164,6 @@ class KeyFile:
     """Reads, creates and replaces the file; its first line after comments is the current key.
 
     Args:
-        path: path of the file.
         forbidden: folders that must not contain it: the data that it protects, and sources.
     """
 

@@ -19,7 +19,6 @@ class Rerankers:
 
     Args:
         catalog: holds the tenants' keys.
-        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:

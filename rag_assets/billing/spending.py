@@ -144,7 +144,6 @@ class Spending:
     usage is taken in another.
 
     Args:
-        tenant_id: id of the tenant.
         price: price of its embedder; None if it is unknown, which requires that there are no caps.
         caps: limits and earlier spending.
     """
@@ -285,7 +284,6 @@ class Ledger:
 
     Args:
         catalog: records usage.
-        ref: the tenant.
         tenant: has the caps and the price of its embedder.
         embedder_id: id of the run's embedder.
         before: dollars that earlier runs of the same sync spent.

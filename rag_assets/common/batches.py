@@ -20,7 +20,6 @@ def batched(
     """Split items into non-empty batches, in order; each item is read only when it is needed.
 
     Args:
-        items: the items to split.
         size: limit of items in a batch; None for no limit.
         weight: returns the weight of an item, in any unit; required with `most`.
         most: limit of a batch's weight; None for no limit. A heavier item is in its own batch.

@@ -44,7 +44,6 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
     It covers permitted endpoints and roots, the variables in use, and the installed packages.
 
     Args:
-        settings: the installation's settings.
         environment: by default this process's environment.
     """
     endpoints = settings.private_endpoints

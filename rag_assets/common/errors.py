@@ -65,11 +65,7 @@ class ConfigurationError(RagAssetsError):
 
 
 class TenantDisabled(ConfigurationError):
-    """The tenant is disabled, so no run works on it.
-
-    Args:
-        tenant_id: the tenant.
-    """
+    """The tenant is disabled, so no run works on it."""
 
     def __init__(self, tenant_id: str) -> None:
         super().__init__(
@@ -347,12 +343,7 @@ class TenantGone(RagAssetsError):
 
 
 class BuildNotAskable(RagAssetsError):
-    """A build cannot be searched until a person acts: its model, its key or its index is missing.
-
-    Args:
-        generation: the build's number.
-        cause: the error of the search.
-    """
+    """A build cannot be searched until a person acts: its model, its key or its index is missing."""
 
     def __init__(self, generation: int, cause: RagAssetsError) -> None:
         super().__init__(f"build {generation} cannot be searched: {cause.message}", hint=cause.hint)
@@ -379,7 +370,6 @@ class TransientFailure(RagAssetsError):
     """A provider is unavailable; a later attempt may succeed.
 
     Args:
-        message, hint: see RagAssetsError.
         retry_after: seconds to wait, if the provider requires it.
     """
 
@@ -394,7 +384,6 @@ class RequestRefused(RagAssetsError):
     """A provider refuses until a person changes something: the key, the model, the quota.
 
     Args:
-        message, hint: see RagAssetsError.
         fault: the reason; None if it is another reason or unknown.
     """
 
@@ -442,7 +431,6 @@ class NoProviderKey(ProviderRefused):
     """The tenant's key for its provider is missing.
 
     Args:
-        message, hint: see RagAssetsError.
         provider: the provider without a key.
         address: where an admin of the tenant sets it.
     """
@@ -486,7 +474,6 @@ class CapReached(RequestsStopped):
     """The tenant's spending cap is reached; completed work is kept.
 
     Args:
-        message, hint: see RagAssetsError.
         until: when the cap is reset; None if a person has to continue.
     """
 
@@ -544,7 +531,6 @@ class RerankFailed(RagAssetsError):
     """Passages could not be reranked; they keep the order of the search.
 
     Args:
-        message, hint: see RagAssetsError.
         fault: the reason, as in search responses.
     """
 

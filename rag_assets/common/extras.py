@@ -24,7 +24,6 @@ def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str)
     """Require that the modules of an extra are installed.
 
     Args:
-        extra: the extra's name.
         modules: the modules that the extra installs.
         user: the component that needs them; the start of the error message.
         otherwise: the alternative without them; the end of the hint.

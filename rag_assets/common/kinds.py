@@ -52,7 +52,6 @@ def find_kind(
 
     Args:
         name: the name from a configuration.
-        kinds: all kinds by name.
         what: a noun for the kind, used in the error.
         offered: whether the error lists a kind; by default it lists all.
 

@@ -14,7 +14,6 @@ def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     Args:
         package: the package; its modules are imported in the order of their names; subpackages are
             skipped.
-        kinds: the types.
     """
     found: dict[int, Any] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):

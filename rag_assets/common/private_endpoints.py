@@ -38,7 +38,6 @@ class PrivateEndpoints:
         """Read a comma-separated list of `host`, `host:port` and CIDR networks.
 
         Args:
-            text: the list.
             identity_hosts: a comma-separated list of names, see above.
 
         Raises:

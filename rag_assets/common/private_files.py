@@ -29,7 +29,6 @@ def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
 
     Args:
         path: path of the file, or of a link to it.
-        content: the new content.
         new_mode: mode of a file that does not exist yet.
 
     Raises:

@@ -78,9 +78,6 @@ def build_reranker(
 ) -> RerankEndpoint:
     """Build the reranker of a provider, or of an endpoint at a url.
 
-    Args:
-        credentials, network: see build_embedder.
-
     Raises:
         ConfigurationError: the configuration has neither, or the provider's SDK is not
             installed.

@@ -191,9 +191,7 @@ class _Questions:
         """Measure the hits of a build.
 
         Args:
-            generation: the build that was asked.
             manner: how the build was asked.
-            asked: the hits.
             judged: the questions with the judgements that count.
         """
         measured = [question for question in judged if question.answerable]

@@ -47,7 +47,6 @@ def limit_judgements(
     """Return the questions, with only their judgements of some documents.
 
     Args:
-        questions: all questions.
         documents: the present documents that judgements refer to.
         kept: ids of the documents whose judgements are kept; all by default.
     """

@@ -84,10 +84,6 @@ def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
     It fails if its nDCG@10 or recall@5 is lower than that of the serving build by more than the
     tolerance. It cannot fail if there are fewer questions than required. Synthetic questions never
     count.
-
-    Args:
-        comparison: the comparison of both builds.
-        limits: the tenant's limits.
     """
     count = len(comparison.new.people.ids)
     guarded = tuple(_measure_guarded(comparison, limits.tolerance))

@@ -105,7 +105,6 @@ def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
     """Return why a value cannot be stored as a text; None if it can.
 
     Args:
-        value: the value as it was read.
         what: name of the value.
         most: maximum number of characters.
     """
@@ -158,7 +157,6 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
     """Read the questions and judgements of a file.
 
     Args:
-        path: the file.
         lines: collects the faults of the file.
     """
     document = _load_yaml(path, lines)

@@ -61,7 +61,6 @@ class TenantList(Protocol):
         """Return the tenants of the list.
 
         Args:
-            written: the value of the key.
             folder: the folder of tenants.yaml, to which relative paths refer.
             cache: folder that caches parsed content.
 
@@ -76,11 +75,7 @@ _FORMAT = "1"
 
 
 class ParsedFile:
-    """Caches the plain values of the content that was parsed last.
-
-    Args:
-        path: the cache file.
-    """
+    """Caches the plain values of the content that was parsed last."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -111,7 +111,6 @@ def without_conflicts(
 
     Args:
         key: the key of the list, and the origin of its tenants.
-        listed: the content of the list.
         of_file: ids in tenants.yaml.
         known: the catalog's tenants by id.
     """

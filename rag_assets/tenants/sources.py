@@ -79,7 +79,6 @@ def chosen_source(
         takes: the tenant's sources of the kind, by name.
         wanted: the name that was given, if any.
         kind: the `type` of these sources in tenants.yaml.
-        refusal: the error to raise.
 
     Raises:
         ConfigurationError: no source matches, or several do; raised as `refusal`.

@@ -39,12 +39,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, RemoteModel, Reply, SdkEndpoint
 from rag_assets.models.prices import Price, build_chat_price
-from rag_assets.models.providers.base import (
-    REMOTE_OPTIONS,
-    ChatOffer,
-    Provider,
-    RemoteEmbedding,
-)
+from rag_assets.models.providers.base import REMOTE_OPTIONS, ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,

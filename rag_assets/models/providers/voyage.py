@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import (
-    MalformedResponse,
-    ProviderError,
-    ProviderRefused,
-)
+from rag_assets.common.errors import MalformedResponse, ProviderError, ProviderRefused
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
 from rag_assets.models.prices import Price
@@ -31,11 +27,7 @@ from rag_assets.models.providers.base import (
 )
 from rag_assets.models.providers.openai import order_vectors
 from rag_assets.models.reranking.endpoint import SdkReranker
-from rag_assets.models.transport.connection import (
-    REQUEST_SECONDS,
-    SdkConnection,
-    read_token_count,
-)
+from rag_assets.models.transport.connection import REQUEST_SECONDS, SdkConnection, read_token_count
 
 if TYPE_CHECKING:
     import httpx2

@@ -149,13 +149,7 @@ def rules_version() -> str:
 @cache
 def load_own_rules() -> RuleSet:
     """Return all of the project's own rules; their modules are imported when they are first used."""
-    from rag_assets.privacy.secrets import (
-        assignments,
-        commands,
-        logins,
-        private_keys,
-        statements,
-    )
+    from rag_assets.privacy.secrets import assignments, commands, logins, private_keys, statements
 
     return RuleSet(
         [
@@ -317,7 +311,6 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
     follows.
 
     Args:
-        text: text of the joined lines.
         span: the token, across the seam.
         line: start offset of the line in which the token starts.
     """

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast, overload
 
 import psycopg
 from psycopg import Cursor
@@ -24,7 +24,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Executable,
     FromClause,
+    Row,
     Table,
     Text,
     any_,
@@ -46,6 +48,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
 )
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.sql.selectable import TypedReturnsRows
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.common.disk_space import hint_to_start
@@ -75,6 +78,7 @@ class _Dataclass(Protocol):
 
 
 ModelT = TypeVar("ModelT", bound=_Dataclass)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +267,44 @@ class Database:
                 )
             yield connection
 
+    def fetch_rows(self, query: Executable, parameters: Any = None) -> Sequence[Row[Any]]:
+        """Return the rows of a query, in its own transaction, like the other fetch methods."""
+        with self.begin() as connection:
+            return connection.execute(query, parameters).all()
+
+    def fetch_row(self, query: Executable, parameters: Any = None) -> Row[Any] | None:
+        """Return the first row of a query, if any."""
+        with self.begin() as connection:
+            return connection.execute(query, parameters).first()
+
+    def fetch_one(self, query: Executable) -> Row[Any]:
+        """Return the only row of a query."""
+        with self.begin() as connection:
+            return connection.execute(query).one()
+
+    @overload
+    def fetch_value(self, query: TypedReturnsRows[_T]) -> _T | None: ...
+    @overload
+    def fetch_value(self, query: Executable) -> Any: ...
+    def fetch_value(self, query: Executable) -> Any:
+        """Return the first column of a query's first row; None without rows."""
+        with self.begin() as connection:
+            return connection.scalar(query)
+
+    def fetch_values(self, query: TypedReturnsRows[_T]) -> Sequence[_T]:
+        """Return the first column of a query."""
+        with self.begin() as connection:
+            return connection.scalars(query).all()
+
+    def write(self, ref: TenantRef, statement: Executable, parameters: Any = None) -> int:
+        """Execute a statement in its own transaction for a tenant; return the number of rows.
+
+        Raises:
+            TenantGone: see begin_tenant.
+        """
+        with self.begin_tenant(ref) as connection:
+            return connection.execute(statement, parameters).rowcount
+
     def time(self) -> datetime:
         """Return Postgres's present time.
 
@@ -289,6 +331,13 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+class CatalogQueries:
+    """Base of the classes that query and change some of the catalog's tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:

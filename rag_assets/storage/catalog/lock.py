@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
-from rag_assets.storage.catalog.database import Database, convert_error
+from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
@@ -74,11 +74,8 @@ class HeldLock:
             )
 
 
-class TenantLock:
+class TenantLock(CatalogQueries):
     """The tenants' locks, with their holders."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @contextmanager
     def hold(
@@ -149,14 +146,12 @@ class TenantLock:
 
     def is_held(self, tenant_id: str) -> bool:
         """Return whether the tenant's lock is held, without acquiring it."""
-        with self._database.begin() as connection:
-            return bool(connection.scalar(select(is_locked(tenant_id))))
+        return bool(self._database.fetch_value(select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
         """Return the last holder; None if it released the lock normally."""
         query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            stored = connection.scalar(query)
+        stored = self._database.fetch_value(query)
         return Holder(**stored) if stored else None
 
 

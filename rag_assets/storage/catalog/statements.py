@@ -18,7 +18,12 @@ from sqlalchemy import Select, Update
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.storage.catalog.database import Database, connect_arguments, convert_error
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    Database,
+    connect_arguments,
+    convert_error,
+)
 
 _WAIT_SECONDS = 10.0
 _STATEMENT_SECONDS = 10.0
@@ -44,15 +49,12 @@ class Statement:
         return cls(str(compiled).encode(), dict(compiled.params))
 
 
-class BlockingRunner:
+class BlockingRunner(CatalogQueries):
     """Runs statements in the calling thread; each sees the data committed before it started.
 
     Args:
         database: the catalog's database, with the connections to use.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run a statement and return its rows as tuples.

@@ -150,8 +150,6 @@ def build_scanned_entry(
     """Return an entry that a scan found, with defaults for missing fields.
 
     Args:
-        id_: id of the entry.
-        stored: the entry's fields.
         routing: the tenant whose searches may find the entry.
         key: the generation's digest key; None if it has no key.
     """

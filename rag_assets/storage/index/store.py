@@ -92,7 +92,6 @@ class EntryWriter(Protocol):
         """Delete the entries of other versions of these documents; return their number.
 
         Args:
-            index_name, owner: the index, and the owner of the entries.
             kept: by document_id, the version (index_key) to keep; None keeps no version.
             guard: called before each write; raises when this writer may no longer write.
             refreshed: whether searches can already find everything that was written, as right after
@@ -111,7 +110,6 @@ class EntryWriter(Protocol):
         """Set the access scope of the entries of documents; return how many changed.
 
         Args:
-            index_name, owner: the index, and the owner of the entries.
             scopes: the access scope of each document, by document_id.
             guard: called before each write; raises when this writer may no longer write.
         """
@@ -135,8 +133,6 @@ class EntryStore(EntryWriter, Protocol):
         """Yield every entry that a tenant's searches may find, of any generation or tenant.
 
         Args:
-            index_name: the index to scan.
-            tenant: the tenant.
             digest_key: digest key of the generation whose entries are verified.
             document_ids: only scan entries of these documents; None: all.
         """
@@ -182,7 +178,6 @@ class EntryStore(EntryWriter, Protocol):
         """Yield the vectors of a generation's entries, in no particular order.
 
         Args:
-            index_name, owner: the index, and the owner of the entries.
             texts: text_sha256 of the entries: a range of hashes, or a list of hashes.
         """
         ...
@@ -238,8 +233,6 @@ class EntrySearcher(Protocol):
         """Return the entries that exist and have one of these access scopes, by id.
 
         Args:
-            index_name, owner: the index, and the owner of the entries.
-            ids: ids of entries.
             scopes: the scopes that may be read; None: any.
             vector: the vector to compute cosines with; None computes no cosines.
             moved: pages for which the scopes of entries are ignored.

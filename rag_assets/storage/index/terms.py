@@ -137,7 +137,6 @@ def choose_analysis(text: str, language: str | None) -> str:
     """Return the analysis for a text, one of ANALYSES.
 
     Args:
-        text: the text to analyze.
         language: language of the text's document, an ISO 639-1 code or the name of a programming
             language; None if uncertain.
     """
@@ -208,7 +207,6 @@ def build_forms(
     """Return the terms that a word has in texts, each with the analyses that produce it.
 
     Args:
-        word: a word as `list_words` returns it.
         analyses: analyses of the texts.
     """
     forms: dict[str, set[str]] = {}
@@ -467,7 +465,6 @@ def weighed_words(
     another language may be another word.
 
     Args:
-        words: words of the query.
         entries: number of entries that pass the filter.
         forms: by form, the number of these entries that have it among their terms.
         phrases: by word, the number of these entries that contain it as it is written.

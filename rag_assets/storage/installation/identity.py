@@ -118,7 +118,6 @@ def find_differences(
     """Yield every part that differs from the catalog's record, or belongs to another installation.
 
     Args:
-        catalog: the installation's catalog.
         settings: settings with the home folder and the current addresses.
         state: the catalog's record.
         stores: the roots that the settings name.
@@ -159,7 +158,6 @@ def _root_differences(
     """Yield roots of other installations, and roots with data of an unknown owner.
 
     Args:
-        stores: the roots.
         installation: the required owner of the roots; None for a new installation.
         may_adopt: whether data without an owner is assumed to belong to this catalog, written by an
             earlier version of the program.

@@ -38,11 +38,6 @@ class Root:
     The root's marker contains the owner, the address at which the marker was written, the identity
     of its anchor, and the former places of the installation. In a copy of the root, the address or
     the anchor differs; a root that was renamed keeps its anchor. The marker is read once.
-
-    Args:
-        kind: the kind of the store.
-        url: the address.
-        settings: the settings of the installation.
     """
 
     def __init__(self, kind: PlaceKind, url: str, settings: Settings) -> None:

@@ -88,8 +88,6 @@ def files_to_merge(
     and not in every compaction.
 
     Args:
-        files: files of the table.
-        file_bytes: size of a file that needs no merging.
         wasteful: paths of files with duplicate or dead rows.
     """
     small, large = _by_size(files, file_bytes)

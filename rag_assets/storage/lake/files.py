@@ -38,7 +38,6 @@ def damaged_files(
     """Yield the damaged files of a table.
 
     Args:
-        name: name of the table.
         table: the table; it need not exist.
         decoded: a file is read completely if the hash of its name is in this range.
 
@@ -83,7 +82,6 @@ def salvage(
 
     Args:
         table: the table; it need not exist.
-        keys: keys of the rows.
         name, description: those of the table, if this creates it.
     """
     left = set(keys)
@@ -199,7 +197,6 @@ def find_phrases_in_kept_texts(
     Args:
         table: the table of parsed texts.
         dead: keys of texts that are being deleted.
-        phrases: phrases to search for.
     """
     opened = table.open()
     if opened is None or not phrases:

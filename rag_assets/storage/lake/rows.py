@@ -223,7 +223,6 @@ def facts_by_key(
     """Return facts by the key of their chunk set, from a frame with the columns key and facts.
 
     Args:
-        frame: the frame.
         wants_kind: returns whether to return facts of a kind; all kinds by default.
     """
     stated = frame.select("key", "facts").drop_nulls()

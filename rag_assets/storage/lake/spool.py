@@ -40,7 +40,6 @@ class VectorSpool:
 
     Args:
         folder: folder of the spool; it need not exist.
-        dimensions: number of dimensions of the vectors.
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:

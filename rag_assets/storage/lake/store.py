@@ -54,7 +54,6 @@ class Lake:
         """Return the tables of one tenant, without opening or creating any.
 
         Args:
-            tenant: id of the tenant.
             incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
                 writer may no longer write. Readers do not need a guard.
@@ -180,7 +179,6 @@ class TenantLake:
         Sets without facts are left out. No text is read.
 
         Args:
-            keys: the chunk_set_keys.
             wants_kind: returns whether to return facts of a kind; all kinds by default.
         """
         if not keys:

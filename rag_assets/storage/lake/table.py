@@ -101,8 +101,6 @@ def scan_rows(
     """Return the rows of a table's files; columns added later are null in older files.
 
     Args:
-        kind: the table's columns.
-        location: the table's location.
         urls: addresses of the files; at least one.
         file_column: name of an added column with the path of each row's file.
     """
@@ -117,13 +115,7 @@ def scan_rows(
 
 
 def filter_rows(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
-    """Return the rows with one of the wanted keys, in no particular order.
-
-    Args:
-        rows: rows of a table, or of a file.
-        key: name of the column of keys.
-        wanted: the distinct keys.
-    """
+    """Return the rows with one of the wanted keys, in no particular order."""
     if len(wanted) <= FEW_KEYS:
         return rows.filter(pl.col(key).is_in(sorted(wanted)))
     keys = pl.LazyFrame({key: list(wanted)}, schema={key: pl.String})
@@ -292,7 +284,6 @@ class KeyedTable:
     """A table of one kind at one location.
 
     Args:
-        kind: the table's columns and layout.
         location: the table's folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
@@ -430,7 +421,6 @@ class KeyedTable:
         """Return the rows of the table, or of some of its files, including duplicates.
 
         Args:
-            table: the opened table.
             paths: paths of the files to read; all files by default.
             file_column: name of an added column with the path of each row's file.
         """

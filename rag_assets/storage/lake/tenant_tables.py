@@ -25,7 +25,6 @@ class TenantTables:
     """Opens and deletes the tables: parsed text, chunks, and the vectors of each embedder.
 
     Args:
-        location: the incarnation's folder.
         guard: called right before every write; see Lake.tenant.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
@@ -109,12 +108,7 @@ def vectors_table(embedder_id: str) -> str:
 
 
 class LakeDamage:
-    """Finds damaged files, removes them from their tables, and salvages rows from unlisted files.
-
-    Args:
-        location: the incarnation's folder.
-        tables: the tables in the folder.
-    """
+    """Finds damaged files, removes them from their tables, and salvages rows from unlisted files."""
 
     def __init__(self, location: Location, tables: TenantTables) -> None:
         self._location = location
@@ -155,7 +149,6 @@ class LakeDamage:
         Args:
             lost: keys of the rows; None skips that table.
             embedder_id: id of the embedder of the vectors.
-            dimensions: number of dimensions of the vectors.
         """
         from rag_assets.storage.lake.files import salvage
 

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, Texts, matches_any
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, scope_ancestors
 
@@ -41,11 +41,8 @@ UNGRANTED = frozenset({NOBODY, EXCLUDED})
 """Scopes that nobody reads."""
 
 
-class AccessTable:
+class AccessTable(CatalogQueries):
     """Queries on `access_scopes`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
         """Grant a scope to these principals, in addition to its current readers.
@@ -99,9 +96,8 @@ class AccessTable:
         if scopes is not None:
             query = query.where(matches_any(access_scopes.c.scope, [*scopes]))
         found: dict[str, list[str]] = {}
-        with self._database.begin() as connection:
-            for scope, principal in connection.execute(query):
-                found.setdefault(scope, []).append(principal)
+        for scope, principal in self._database.fetch_rows(query):
+            found.setdefault(scope, []).append(principal)
         return found
 
 
@@ -142,7 +138,6 @@ def readable_scopes(
     The public scope is left out. A scope may occur twice.
 
     Args:
-        tenant: the tenant's id.
         most: the maximum number of scopes; null for no maximum.
     """
     direct = select(access_scopes.c.scope).where(

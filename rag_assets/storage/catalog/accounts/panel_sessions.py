@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
-from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import tenants
 
@@ -82,11 +82,8 @@ class PanelSession:
     is_recent: bool
 
 
-class PanelSessionTable:
+class PanelSessionTable(CatalogQueries):
     """Queries on `panel_sessions` and `panel_codes`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
         """Store the hash of a code that starts one session; return when the code expires.
@@ -109,8 +106,7 @@ class PanelSessionTable:
     def find_code(self, sha256: bytes) -> PanelSession | None:
         """Return the session that a valid code would start; the code stays usable."""
         query = _select_with_tenants(panel_codes).where(_is_valid_code(sha256))
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return _read_session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
@@ -158,8 +154,7 @@ class PanelSessionTable:
         query = _select_with_tenants(panel_sessions).where(
             _is_other_session(sha256), _has_not_ended()
         )
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(panel_sessions.c.used_at.desc())).all()
+        rows = self._database.fetch_rows(query.order_by(panel_sessions.c.used_at.desc()))
         return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:

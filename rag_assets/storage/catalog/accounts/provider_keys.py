@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys
-from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import tenants
 from rag_assets.storage.catalog.tenants.settings import OrganizationRef, add_organizations
@@ -64,11 +64,8 @@ class StoredKey:
     worked: bool | None
 
 
-class ProviderKeyTable:
+class ProviderKeyTable(CatalogQueries):
     """Queries on `provider_keys`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(
         self, owner: KeyOwner, provider: str, seal: Callable[[], SealedKey], *, last_four: str
@@ -114,22 +111,19 @@ class ProviderKeyTable:
             else _select_keys().where(provider_keys.c.organization == owner.id)
         )
         query = query.where(provider_keys.c.provider == provider).limit(1)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return _read_key(row) if row else None
 
     def list_usable(self, ref: TenantRef) -> list[StoredKey]:
         """Return all keys that a tenant may use, by provider: its own before its organization's."""
         query = _select_usable_keys(ref, provider_keys.c.provider)
-        with self._database.begin() as connection:
-            return [_read_key(row) for row in connection.execute(query)]
+        return [_read_key(row) for row in self._database.fetch_rows(query)]
 
     def all(self) -> list[StoredKey]:
         """Return all keys, by owner and provider, tenants' keys first."""
         columns = provider_keys.c
         query = _select_keys().order_by(columns.tenant, columns.organization, columns.provider)
-        with self._database.begin() as connection:
-            return [_read_key(row) for row in connection.execute(query)]
+        return [_read_key(row) for row in self._database.fetch_rows(query)]
 
     def list_of_organization(self, organization_id: str) -> list[StoredKey]:
         """Return an organization's own keys, by provider."""

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.accounts.tables import service_tokens
-from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, Database, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import tenants
@@ -58,11 +58,8 @@ class ServiceToken:
     last_used_at: datetime | None
 
 
-class ServiceTokenTable:
+class ServiceTokenTable(CatalogQueries):
     """Queries on `service_tokens`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(
         self,
@@ -107,15 +104,13 @@ class ServiceTokenTable:
             .where(column == owner_id)
             .order_by(service_tokens.c.created_at, service_tokens.c.token_id)
         )
-        with self._database.begin() as connection:
-            return [_read_token(row) for row in connection.execute(query)]
+        return [_read_token(row) for row in self._database.fetch_rows(query)]
 
     def any(self) -> bool:
         """Return whether any valid token exists."""
         columns = service_tokens.c
         valid = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
-        with self._database.begin() as connection:
-            found = connection.execute(select(columns.token_id).where(valid).limit(1)).first()
+        found = self._database.fetch_row(select(columns.token_id).where(valid).limit(1))
         return found is not None
 
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
 from rag_assets.storage.catalog.accounts.tables import usage
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.tables import generations, slices
 
 
@@ -88,11 +88,8 @@ class SpendingTotals:
     month: float = 0.0
 
 
-class UsageTable:
+class UsageTable(CatalogQueries):
     """Queries on `usage`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(
         self,
@@ -111,7 +108,6 @@ class UsageTable:
             used: the usage not recorded yet.
             day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
-            generation: the build that it was for.
         """
         counts = {name: getattr(used, name) for name in _COUNTS}
         new = upsert(usage).values(
@@ -128,8 +124,7 @@ class UsageTable:
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record the running sync's spending so far, without adding usage."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(_set_run_spending(ref, dollars))
+        self._database.write(ref, _set_run_spending(ref, dollars))
 
     def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:
         """Return a tenant's spending up to the end of a day, in one query."""
@@ -138,8 +133,7 @@ class UsageTable:
         query = select(run, cost.filter(usage.c.day == day), cost).where(
             usage.c.tenant == tenant_id, usage.c.day.between(day.replace(day=1), day)
         )
-        with self._database.begin() as connection:
-            return SpendingTotals(*(float(value or 0) for value in connection.execute(query).one()))
+        return SpendingTotals(*(float(value or 0) for value in self._database.fetch_one(query)))
 
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
         """Return the total usage of several tenants since a day, in one query."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, delete, func, insert, select, update
 
 from rag_assets.storage.catalog.accounts.tables import embedding_batches as batches
-from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.tables import tenants
 
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]
@@ -64,11 +64,8 @@ class FailedBatches:
     error: str
 
 
-class BatchTable:
+class BatchTable(CatalogQueries):
     """Queries on `embedding_batches`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(
         self,
@@ -129,15 +126,13 @@ class BatchTable:
 
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(delete(batches).where(_is_batch(ref, id_)))
+        self._database.write(ref, delete(batches).where(_is_batch(ref, id_)))
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
-            )
+        self._database.write(
+            ref, delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
+        )
 
     def list_open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
         """Return the open batches of one active tenant, or of all, oldest first."""
@@ -150,8 +145,7 @@ class BatchTable:
         )
         if tenant_id is not None:
             query = query.where(batches.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return [_read_batch(row) for row in connection.execute(query)]
+        return [_read_batch(row) for row in self._database.fetch_rows(query)]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
         """Return the text_sha256 of all texts in submitted batches, by batch id."""
@@ -160,16 +154,16 @@ class BatchTable:
             batches.c.embedder_id == embedder_id,
             batches.c.state.in_(("UNDER_WAY", "ENDED")),
         )
-        with self._database.begin() as connection:
-            return {row.id: _unpack_hashes(bytes(row.hashes)) for row in connection.execute(query)}
+        return {
+            row.id: _unpack_hashes(bytes(row.hashes)) for row in self._database.fetch_rows(query)
+        }
 
     def open_cost(self, tenant_id: str) -> float:
         """Return the cost of a tenant's open batches, in dollars."""
         query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
-        with self._database.begin() as connection:
-            return float(connection.scalar(query) or 0)
+        return float(self._database.fetch_value(query) or 0)
 
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
         """Return an embedder's latest consecutive failures; None if its last batch did not fail."""
@@ -183,8 +177,7 @@ class BatchTable:
             .order_by(batches.c.ended_at.desc())
             .limit(20)
         )
-        with self._database.begin() as connection:
-            rows = list(connection.execute(closed))
+        rows = list(self._database.fetch_rows(closed))
         count = next((at for at, row in enumerate(rows) if row.state != "FAILED"), len(rows))
         return FailedBatches(count, rows[0].ended_at, rows[0].error or "") if count else None
 
@@ -193,8 +186,7 @@ class BatchTable:
         self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(update(batches).where(_is_batch(ref, id_)).values(**values))
+        self._database.write(ref, update(batches).where(_is_batch(ref, id_)).values(**values))
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:

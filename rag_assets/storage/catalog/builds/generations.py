@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import generations, serving, tenants
 
@@ -41,11 +41,8 @@ class Pace:
         return self.entries / self.writing_seconds if self.writing_seconds else None
 
 
-class PaceTable:
+class PaceTable(CatalogQueries):
     """Writes the columns of `generations` that contain the pace."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
         """Record how long embedding a slice's texts took, if it is the build's largest slice."""
@@ -61,8 +58,7 @@ class PaceTable:
         changed = (
             update(generations).where(*build, generations.c[counted] <= count).values(**largest)
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(changed)
+        self._database.write(ref, changed)
 
 
 _COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
@@ -84,32 +80,28 @@ class Pin:
     at: datetime | None = None
 
 
-class PinTable:
+class PinTable(CatalogQueries):
     """Queries on the columns of `serving` that contain the pin."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer; it answers when it is up to date."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
-            )
+        self._database.write(
+            ref, update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
+        )
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
         nothing = dict.fromkeys(_COLUMNS)
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
+        self._database.write(
+            ref, update(serving).where(serving.c.tenant == ref.id).values(**nothing)
+        )
 
     def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin."""
         query = select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
         )
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         if row is None:
             return None
         return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
@@ -182,11 +174,8 @@ class Generation:
     thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
 
-class GenerationTable:
+class GenerationTable(CatalogQueries):
     """Queries on `generations` and `serving`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def live(self, tenant_id: str) -> list[Generation]:
         """Return every generation that may have entries, oldest first."""
@@ -195,8 +184,7 @@ class GenerationTable:
             .where(generations.c.tenant == tenant_id)
             .order_by(generations.c.generation)
         )
-        with self._database.begin() as connection:
-            return [read_generation(row) for row in connection.execute(query)]
+        return [read_generation(row) for row in self._database.fetch_rows(query)]
 
     def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
         """Return the generations of these tenants that may have entries, oldest first."""
@@ -206,21 +194,18 @@ class GenerationTable:
             .order_by(generations.c.tenant, generations.c.generation)
         )
         found: dict[str, list[Generation]] = {}
-        with self._database.begin() as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.tenant, []).append(read_generation(row))
+        for row in self._database.fetch_rows(query):
+            found.setdefault(row.tenant, []).append(read_generation(row))
         return found
 
     def tenants(self) -> set[str]:
         """Return the tenants that have a generation."""
-        with self._database.begin() as connection:
-            return set(connection.scalars(select(generations.c.tenant).distinct()))
+        return set(self._database.fetch_values(select(generations.c.tenant).distinct()))
 
     def indexes(self) -> dict[str, str]:
         """Return the identity of each index with builds, by name."""
         query = select(generations.c.index_name, generations.c.index_uuid).distinct()
-        with self._database.begin() as connection:
-            return {row.index_name: row.index_uuid for row in connection.execute(query)}
+        return {row.index_name: row.index_uuid for row in self._database.fetch_rows(query)}
 
     def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
         """Return tenant, incarnation and number of each build with a separate vector store."""
@@ -242,8 +227,7 @@ class GenerationTable:
             )
             .where(serving.c.tenant == tenant_id)
         )
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return read_generation(row) if row else None
 
     def create(
@@ -409,18 +393,17 @@ class GenerationTable:
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                delete(generations).where(
-                    generations.c.tenant == ref.id, generations.c.generation == generation.number
-                )
-            )
+        self._database.write(
+            ref,
+            delete(generations).where(
+                generations.c.tenant == ref.id, generations.c.generation == generation.number
+            ),
+        )
 
     def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""
         query = select(func.count()).where(generations.c.index_name == index_name)
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def _change(
         self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]

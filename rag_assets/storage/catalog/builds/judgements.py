@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -106,11 +106,8 @@ class NamedDocument:
     uri: str
 
 
-class JudgementTable:
+class JudgementTable(CatalogQueries):
     """Queries on `judged_questions`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, tenant_id: str) -> list[StoredQuestion]:
         """Return a tenant's questions, judged before synthetic, each sorted by id."""
@@ -119,8 +116,7 @@ class JudgementTable:
             .where(judged_questions.c.tenant == tenant_id)
             .order_by(judged_questions.c.synthetic, judged_questions.c.question_id)
         )
-        with self._database.begin() as connection:
-            return [read_row(StoredQuestion, row) for row in connection.execute(query)]
+        return [read_row(StoredQuestion, row) for row in self._database.fetch_rows(query)]
 
     def counts(self, tenant_id: str) -> dict[bool, int]:
         """Return a tenant's question counts by whether they are synthetic; zeros are left out."""
@@ -130,13 +126,11 @@ class JudgementTable:
             .where(columns.tenant == tenant_id)
             .group_by(columns.synthetic)
         )
-        with self._database.begin() as connection:
-            return {synthetic: int(count) for synthetic, count in connection.execute(query)}
+        return {synthetic: int(count) for synthetic, count in self._database.fetch_rows(query)}
 
     def tenants(self) -> set[str]:
         """Return the tenants that have questions."""
-        with self._database.begin() as connection:
-            return set(connection.scalars(select(judged_questions.c.tenant).distinct()))
+        return set(self._database.fetch_values(select(judged_questions.c.tenant).distinct()))
 
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
@@ -173,11 +167,10 @@ class JudgementTable:
         """Return the present documents with these uris, document ids or record ids, by name."""
         found: dict[str, list[NamedDocument]] = {}
         for batch in batched(names, _NAMES):
-            with self._database.begin() as connection:
-                for row in connection.execute(_select_named(tenant_id, batch)):
-                    document = NamedDocument(row.document_id, row.uri)
-                    for name in {row.document_id, row.uri, row.source_id} & set(batch):
-                        found.setdefault(name, []).append(document)
+            for row in self._database.fetch_rows(_select_named(tenant_id, batch)):
+                document = NamedDocument(row.document_id, row.uri)
+                for name in {row.document_id, row.uri, row.source_id} & set(batch):
+                    found.setdefault(name, []).append(document)
         return found
 
     def find_in_both(
@@ -205,12 +198,11 @@ class JudgementTable:
         )
         found: set[str] = set()
         for batch in batched(document_ids, _NAMES):
-            with self._database.begin() as connection:
-                found |= set(
-                    connection.scalars(
-                        query.where(matches_any(document_index.c.document_id, batch))
-                    )
+            found |= set(
+                self._database.fetch_values(
+                    query.where(matches_any(document_index.c.document_id, batch))
                 )
+            )
         return found
 
 
@@ -309,11 +301,8 @@ def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any
     }
 
 
-class QuestionVectorTable:
+class QuestionVectorTable(CatalogQueries):
     """Queries on `question_vectors`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
         """Return the packed vectors of these questions by one embedder, by their hash."""
@@ -322,8 +311,7 @@ class QuestionVectorTable:
             question_vectors.c.embedder_id == embedder_id,
             matches_any(question_vectors.c.question_sha256, hashes),
         )
-        with self._database.begin() as connection:
-            return {key: bytes(vector) for key, vector in connection.execute(query)}
+        return {key: bytes(vector) for key, vector in self._database.fetch_rows(query)}
 
     def keep(self, ref: TenantRef, embedder_id: str, vectors: Mapping[str, bytes]) -> None:
         """Store packed vectors of questions by their hash; existing vectors stay."""
@@ -337,15 +325,16 @@ class QuestionVectorTable:
             for key in sorted(vectors)
         ]
         if rows:
-            with self._database.begin_tenant(ref) as connection:
-                connection.execute(upsert(question_vectors).values(rows).on_conflict_do_nothing())
+            self._database.write(
+                ref, upsert(question_vectors).values(rows).on_conflict_do_nothing()
+            )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the vectors of all other embedders, which have no build left."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                delete(question_vectors).where(
-                    question_vectors.c.tenant == ref.id,
-                    question_vectors.c.embedder_id.not_in(list(embedder_ids)),
-                )
-            )
+        self._database.write(
+            ref,
+            delete(question_vectors).where(
+                question_vectors.c.tenant == ref.id,
+                question_vectors.c.embedder_id.not_in(list(embedder_ids)),
+            ),
+        )

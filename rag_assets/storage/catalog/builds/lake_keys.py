@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
 
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.documents.status import (
     is_behind,
     is_of_generation,
@@ -60,11 +60,8 @@ class LakeKeys:
     unknown: int
 
 
-class LakeKeyTable:
+class LakeKeyTable(CatalogQueries):
     """Queries on the keys in `document_index`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read_all(self, tenant_id: str) -> LakeKeys:
         """Return the keys of all versions in all builds, and of held former versions.
@@ -87,13 +84,12 @@ class LakeKeyTable:
         parsed: set[str] = set()
         chunk_sets: set[str] = set()
         unknown = 0
-        with self._database.begin() as connection:
-            for parse_key, chunk_set_key in connection.execute(query.union_all(kept)):
-                if parse_key is None:
-                    unknown += 1
-                else:
-                    parsed.add(parse_key)
-                    chunk_sets.add(chunk_set_key)
+        for parse_key, chunk_set_key in self._database.fetch_rows(query.union_all(kept)):
+            if parse_key is None:
+                unknown += 1
+            else:
+                parsed.add(parse_key)
+                chunk_sets.add(chunk_set_key)
         return LakeKeys(parsed, chunk_sets, unknown)
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
@@ -121,7 +117,6 @@ class LakeKeyTable:
 
         Args:
             generation: the build; 0 for a build that has not started yet.
-            config_key: key of the current configuration.
         """
         return self._documents(
             select(documents.c.document_id)
@@ -164,12 +159,10 @@ class LakeKeyTable:
             }
             for of in keys
         ]
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(statement, rows)
+        self._database.write(ref, statement, rows)
 
     def _documents(self, query: Select[Any]) -> list[str]:
-        with self._database.begin() as connection:
-            return list(connection.scalars(query))
+        return list(self._database.fetch_values(query))
 
 
 def _is_living() -> ColumnElement[bool]:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
 from rag_assets.storage.catalog.tables import events, generations
 
 
@@ -36,11 +36,8 @@ class StoredProbes:
     passed: bool
 
 
-class ProbeTable:
+class ProbeTable(CatalogQueries):
     """Queries on `embedder_probes`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
         """Return the stored probes of these embedders, by tenant.
@@ -52,8 +49,7 @@ class ProbeTable:
         query = select(embedder_probes).where(
             tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
         )
-        with self._database.begin() as connection:
-            return {row.tenant: _read_probes(row) for row in connection.execute(query)}
+        return {row.tenant: _read_probes(row) for row in self._database.fetch_rows(query)}
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Store the reference vectors for comparison with later measurements."""
@@ -62,35 +58,35 @@ class ProbeTable:
             "stored_at": probes.stored_at,
             **_measurement_columns(probes),
         }
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                upsert(embedder_probes)
-                .values(tenant=ref.id, embedder_id=embedder_id, **values)
-                .on_conflict_do_update(index_elements=["tenant", "embedder_id"], set_=values)
-            )
+        self._database.write(
+            ref,
+            upsert(embedder_probes)
+            .values(tenant=ref.id, embedder_id=embedder_id, **values)
+            .on_conflict_do_update(index_elements=["tenant", "embedder_id"], set_=values),
+        )
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Record the distances of a later measurement, and whether it passed."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(embedder_probes)
-                .where(
-                    embedder_probes.c.tenant == ref.id,
-                    embedder_probes.c.embedder_id == embedder_id,
-                )
-                # Leave out the vectors, because Postgres would write them again.
-                .values(**_measurement_columns(probes))
+        self._database.write(
+            ref,
+            update(embedder_probes)
+            .where(
+                embedder_probes.c.tenant == ref.id,
+                embedder_probes.c.embedder_id == embedder_id,
             )
+            # Leave out the vectors, because Postgres would write them again.
+            .values(**_measurement_columns(probes)),
+        )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the probes of all other embedders, which have no vectors left."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                delete(embedder_probes).where(
-                    embedder_probes.c.tenant == ref.id,
-                    embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
-                )
-            )
+        self._database.write(
+            ref,
+            delete(embedder_probes).where(
+                embedder_probes.c.tenant == ref.id,
+                embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
+            ),
+        )
 
 
 def _measurement_columns(probes: StoredProbes) -> dict[str, Any]:
@@ -109,15 +105,12 @@ def _read_probes(row: Row[Any]) -> StoredProbes:
 _KEY_DIGITS = 16
 
 
-class ThresholdTable:
+class ThresholdTable(CatalogQueries):
     """Writes the column `thresholds` of `generations`.
 
     For each use of a search, the column contains either `floors`, by a digest of each calibrating
     question, or `value`, `reason`, `by`, `at` and `questions`.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add_floor(
         self, ref: TenantRef, number: int, use: str, question: str, floor: float

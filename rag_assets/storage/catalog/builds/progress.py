@@ -26,7 +26,7 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assets.storage.catalog.database import Database, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, matches_any
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
     is_out_of_builds,
@@ -84,11 +84,8 @@ class BuildHistory:
     last: datetime | None = None
 
 
-class BuildProgressQuery:
+class BuildProgressQuery(CatalogQueries):
     """Queries on `documents` and `document_index`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(
         self, tenant_id: str, config_keys: Mapping[int, str | None]
@@ -210,11 +207,8 @@ class WorkLeft:
     oldest: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
 
 
-class WorkQuery:
+class WorkQuery(CatalogQueries):
     """Queries on the documents of many tenants."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
         """Return the remaining work of each of these tenants, by id.

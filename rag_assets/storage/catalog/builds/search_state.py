@@ -211,7 +211,6 @@ class SearchStateReader:
         """Return pages and all pages below them that one of these principals may read.
 
         Args:
-            uuids: ids of the pages.
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the
                 caller notices.
 

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import format_count
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
 PARTLY = "partly-"
@@ -82,11 +82,8 @@ class Slice:
     unlisted: tuple[str, ...] = ()
 
 
-class SyncTable:
+class SyncTable(CatalogQueries):
     """Queries on `syncs` and `slices`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, tenant_id: str) -> dict[str, Sync]:
         """Return the last sync of each source of a tenant, by the source's name."""
@@ -101,24 +98,21 @@ class SyncTable:
         """Return the last sync of each source of these tenants, by tenant and source name."""
         query = select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
-        with self._database.begin() as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
+        for row in self._database.fetch_rows(query):
+            found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
         return found
 
     def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
         """Return tenants with a failed sync whose next attempt became due in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
-        with self._database.begin() as connection:
-            return set(connection.scalars(query))
+        return set(self._database.fetch_values(query))
 
     def count_partly_listed(self, tenant_id: str) -> int:
         """Return the number of a tenant's partly recorded sources."""
         query = select(func.count()).where(
             syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def record_listing(
         self,
@@ -163,50 +157,47 @@ class SyncTable:
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
         """Record that a sync failed."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(syncs)
-                .where(syncs.c.tenant == ref.id, syncs.c.source == source)
-                .values(attempts=syncs.c.attempts + 1)
-            )
+        self._database.write(
+            ref,
+            update(syncs)
+            .where(syncs.c.tenant == ref.id, syncs.c.source == source)
+            .values(attempts=syncs.c.attempts + 1),
+        )
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(syncs)
-                .where(syncs.c.tenant == ref.id)
-                .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
-            )
+        self._database.write(
+            ref,
+            update(syncs)
+            .where(syncs.c.tenant == ref.id)
+            .values(listing_digest=None, attempts=0, retry_at=None, last_error=None),
+        )
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
-            )
+        self._database.write(
+            ref, delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
+        )
 
     def slice_documents(self, tenant_id: str) -> frozenset[str]:
         """Return the ids of the documents in the slice of the current or last run."""
         query = select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return frozenset(connection.scalar(query) or ())
+        return frozenset(self._database.fetch_value(query) or ())
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run."""
         row = {**asdict(work), "created_at": func.now(), "spent": 0}
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                upsert(slices)
-                .values(tenant=ref.id, **row)
-                .on_conflict_do_update(index_elements=["tenant"], set_=row)
-            )
+        self._database.write(
+            ref,
+            upsert(slices)
+            .values(tenant=ref.id, **row)
+            .on_conflict_do_update(index_elements=["tenant"], set_=row),
+        )
 
     def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
         query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         if row is None:
             return None
         return read_row(
@@ -219,16 +210,15 @@ class SyncTable:
     def last_generation(self, tenant_id: str) -> int | None:
         """Return the build of the last run's slice; None without a slice."""
         query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return connection.scalar(query)
+        return self._database.fetch_value(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                upsert(syncs)
-                .values(tenant=ref.id, source=source, **values)
-                .on_conflict_do_update(index_elements=["tenant", "source"], set_=values)
-            )
+        self._database.write(
+            ref,
+            upsert(syncs)
+            .values(tenant=ref.id, source=source, **values)
+            .on_conflict_do_update(index_elements=["tenant", "source"], set_=values),
+        )
 
 
 _LEFT = "documents_left"
@@ -278,11 +268,8 @@ class HeldDeletions:
         )
 
 
-class DepartureTable:
+class DepartureTable(CatalogQueries):
     """Queries on the events of documents that left a source."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
         """Return the window of a source, before its next listing.
@@ -338,11 +325,10 @@ class DepartureTable:
             .subquery()
         )
         manifests = select(last, literal(_REFUSED), literal(value=True)).where(last.c.vanished > 0)
-        with self._database.begin() as connection:
-            found = [
-                _build_held_deletions(*row)
-                for row in connection.execute(union_all(listings, manifests))
-            ]
+        found = [
+            _build_held_deletions(*row)
+            for row in self._database.fetch_rows(union_all(listings, manifests))
+        ]
         return sorted(found, key=lambda each: (each.tenant, each.source))
 
 

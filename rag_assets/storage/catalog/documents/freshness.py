@@ -23,7 +23,7 @@ from sqlalchemy import (
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, matches_any
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
@@ -67,11 +67,8 @@ class Freshness:
     queue_depth: int = 0
 
 
-class FreshnessQuery:
+class FreshnessQuery(CatalogQueries):
     """Queries on `documents` and `document_index`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(
         self,
@@ -93,8 +90,7 @@ class FreshnessQuery:
         query = select_documents(
             tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
         )
-        with self._database.begin() as connection:
-            chunks, stale, last, waiting = connection.execute(query).one()
+        chunks, stale, last, waiting = self._database.fetch_one(query)
         return Freshness(int(chunks), int(stale), last, int(waiting))
 
 
@@ -117,11 +113,8 @@ class RecordFreshness:
     backfilled: bool
 
 
-class RecordFreshnessQuery:
+class RecordFreshnessQuery(CatalogQueries):
     """Reads `documents`, `document_index` and `source_records`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
@@ -156,8 +149,7 @@ class RecordFreshnessQuery:
         query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
         if readers is not None:
             query = query.where(_may_be_known(tenant_id, readers, out))
-        with self._database.begin() as connection:
-            row = connection.execute(query).one()
+        row = self._database.fetch_one(query)
         chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
         return RecordFreshness(
             Freshness(int(chunks), int(stale), last, int(depth_now)),

@@ -7,14 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Label,
-    Row,
-    and_,
-    case,
-    or_,
-)
+from sqlalchemy import ColumnElement, Label, Row, and_, case, or_
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 

@@ -6,21 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    Update,
-    and_,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Select, Update, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import (
     fails_in_other_environment,
@@ -30,11 +21,8 @@ from rag_assets.storage.catalog.documents.status import (
 from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
 
 
-class QuarantineTable:
+class QuarantineTable(CatalogQueries):
     """Queries on waiting rows of `documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; their serving version stays searchable.
@@ -74,8 +62,7 @@ class QuarantineTable:
             documents.c.status == "PROCESSING",
             documents.c.retry_at > func.now(),
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; return their number."""
@@ -127,8 +114,7 @@ class QuarantineTable:
             documents.c.status == "FAILED",
             documents.c.retry_at.is_not(None),
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def _put_off(
         self,
@@ -149,8 +135,7 @@ class QuarantineTable:
             for wait in waits
         ]
         if rows:
-            with self._database.begin_tenant(ref) as connection:
-                connection.execute(put_off_statement(cause, ref, config_key), rows)
+            self._database.write(ref, put_off_statement(cause, ref, config_key), rows)
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
@@ -200,11 +185,8 @@ class FormerVersion:
     content_sha256: str | None
 
 
-class FormerVersionTable:
+class FormerVersionTable(CatalogQueries):
     """Queries on `document_index` and `documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
@@ -236,20 +218,19 @@ class FormerVersionTable:
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
             .values(retry_at=func.now())
         )
-        with self._database.begin_tenant(ref) as connection:
-            return connection.execute(statement).rowcount
+        return self._database.write(ref, statement)
 
     def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
         """Record that a build cannot hold a former version of a document."""
         row = {"tenant": ref.id, "generation": lacking, "document_id": document_id}
         failed = {"failed_document_key": document_key}
         statement = upsert(document_index).values(**row, dirty=False, **failed)
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["tenant", "generation", "document_id"], set_=failed
-                )
-            )
+        self._database.write(
+            ref,
+            statement.on_conflict_do_update(
+                index_elements=["tenant", "generation", "document_id"], set_=failed
+            ),
+        )
 
 
 def _document_key() -> ColumnElement[str]:

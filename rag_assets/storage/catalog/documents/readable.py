@@ -6,19 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    literal,
-    select,
-    tuple_,
-)
+from sqlalchemy import BindParameter, ColumnElement, Row, Select, and_, literal, select, tuple_
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, Texts, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, Texts, matches_any, read_row
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
@@ -68,11 +59,8 @@ class ReadableDocument:
         return f"{self.uri} {self.document_id}"
 
 
-class ReadableDocuments:
+class ReadableDocuments(CatalogQueries):
     """Queries on `document_index`, `documents` and `access_scopes`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def versions(
         self,
@@ -83,8 +71,7 @@ class ReadableDocuments:
     ) -> dict[str, ReadableVersion]:
         """Return the version of each named document that one of these principals may read."""
         query = select_readable_versions(tenant_id, generation, document_ids, principals)
-        with self._database.begin() as connection:
-            return map_by_document(connection.execute(query))
+        return map_by_document(self._database.fetch_rows(query))
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
         """Return whether these principals may read a passage that the tenant's searches find."""
@@ -106,8 +93,7 @@ class ReadableDocuments:
             )
             .limit(1)
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) is not None
+        return self._database.fetch_value(query) is not None
 
     def page(
         self,
@@ -137,8 +123,7 @@ class ReadableDocuments:
         if after is not None:
             uri, _, document_id = after.partition(" ")
             query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
-        with self._database.begin() as connection:
-            return [ReadableDocument(*row) for row in connection.execute(query)]
+        return [ReadableDocument(*row) for row in self._database.fetch_rows(query)]
 
 
 def select_returnable(

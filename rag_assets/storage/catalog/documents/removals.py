@@ -49,7 +49,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
@@ -69,11 +69,8 @@ UNREADABLE = ""
 """The content hash in the tombstone of a document that could not be read."""
 
 
-class RemovalTable:
+class RemovalTable(CatalogQueries):
     """Deletes documents on request."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def remove(
         self, ref: TenantRef, document_id: str, by: str, *, invalidate: bool = False
@@ -280,11 +277,8 @@ moved_documents = Table(
 )
 
 
-class MovedDocuments:
+class MovedDocuments(CatalogQueries):
     """Queries on `moved_documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
         """Record documents that their source moved to another location.
@@ -329,8 +323,7 @@ class MovedDocuments:
             documents.c.status == "PROCESSING",
         )
         query = select(moved.document_id).where(moved.tenant == ref.id, ~waits)
-        with self._database.begin() as connection:
-            ended = sorted(connection.scalars(query))
+        ended = sorted(self._database.fetch_values(query))
         for batch in batched(ended, _BATCH):
             ids = list(batch)
             with self._database.begin_tenant(ref) as connection:

@@ -39,7 +39,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.ingest.sources.record_bodies import DbRowBody
 from rag_assets.ingest.sources.records import EXCLUDED
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns
 from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
@@ -228,9 +228,7 @@ def failed_key(
 
     Args:
         table: `documents` or `document_index`.
-        config_key: key of the tenant's configuration.
         environment: key of the environment; empty for other failures.
-        document_key: key of the document that fails.
     """
     former = table.c.failed_config_key
     is_again = and_(
@@ -365,11 +363,8 @@ def numbered_key(
     return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
 
-class ReindexRequestTable:
+class ReindexRequestTable(CatalogQueries):
     """Requests reindexing by incrementing the column `edition` of documents."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
         """Reindex all documents of a tenant; return their number, like the other methods.

@@ -6,21 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 
-from sqlalchemy import (
-    ColumnElement,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.documents.model import (
     CatalogDocument,
     Document,
@@ -42,11 +32,8 @@ from rag_assets.storage.catalog.tables import document_index, documents, syncs, 
 _BATCH = 2_000
 
 
-class DocumentTable:
+class DocumentTable(CatalogQueries):
     """Queries on `documents` and `tombstones`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def stream(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
         """Stream all documents of a source, including deleted documents.
@@ -87,8 +74,7 @@ class DocumentTable:
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that left their source as deleted; searches omit them immediately."""
         for batch in batched(document_ids, _BATCH):
-            with self._database.begin_tenant(ref) as connection:
-                connection.execute(mark_deleted_statement(ref, batch))
+            self._database.write(ref, mark_deleted_statement(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """Return the named documents in processing order, the most urgent first."""
@@ -99,16 +85,14 @@ class DocumentTable:
             )
             .order_by(*processing_order())
         )
-        with self._database.begin() as connection:
-            return [read_document(row) for row in connection.execute(query)]
+        return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
         """Return a tenant's documents, sorted by uri; deleted documents only if requested."""
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
-        with self._database.begin() as connection:
-            return [read_document(row) for row in connection.execute(query)]
+        return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
         """Return the names of the sources with documents."""
@@ -117,8 +101,7 @@ class DocumentTable:
             .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
             .distinct()
         )
-        with self._database.begin() as connection:
-            return list(connection.scalars(query))
+        return list(self._database.fetch_values(query))
 
     def counts(self, tenant_id: str) -> dict[str, int]:
         """Return the number of documents by status."""
@@ -127,8 +110,7 @@ class DocumentTable:
             .where(documents.c.tenant == tenant_id)
             .group_by(documents.c.status)
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def count(self, tenant_id: str, source: str) -> int:
         """Return the number of a source's documents."""
@@ -137,8 +119,7 @@ class DocumentTable:
             documents.c.source == source,
             documents.c.status != "DELETED",
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """Return the number of documents to read again; see must_be_read_again.
@@ -155,16 +136,14 @@ class DocumentTable:
                 must_be_read_again(),
             )
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
         """Return the content hashes of pruned documents, by document id."""
         query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
             tombstones.c.tenant == tenant_id
         )
-        with self._database.begin() as connection:
-            return {row.document_id: row.content_sha256 for row in connection.execute(query)}
+        return {row.document_id: row.content_sha256 for row in self._database.fetch_rows(query)}
 
     def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
         """Mark documents to be read again by the next listing, even if their facts are unchanged.
@@ -175,8 +154,9 @@ class DocumentTable:
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
             chosen.append(matches_any(documents.c.document_id, document_ids))
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
+        self._database.write(
+            ref, update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS)
+        )
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
         """Delete the rows of documents deleted before a time, unless a build or hold keeps them."""
@@ -186,16 +166,16 @@ class DocumentTable:
                 document_index.c.document_id == documents.c.document_id,
             )
         )
-        with self._database.begin_tenant(ref) as connection:
-            return connection.execute(
-                delete(documents).where(
-                    documents.c.tenant == ref.id,
-                    documents.c.status == "DELETED",
-                    documents.c.updated_at < before,
-                    ~held,
-                    ~is_held(),
-                )
-            ).rowcount
+        return self._database.write(
+            ref,
+            delete(documents).where(
+                documents.c.tenant == ref.id,
+                documents.c.status == "DELETED",
+                documents.c.updated_at < before,
+                ~held,
+                ~is_held(),
+            ),
+        )
 
 
 def must_be_read_again() -> ColumnElement[bool]:

@@ -30,7 +30,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, texts_parameter
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    texts_parameter,
+)
 from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.documents.status import (
@@ -200,11 +205,8 @@ RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None
 chunk_set_key."""
 
 
-class IndexTable:
+class IndexTable(CatalogQueries):
     """Queries on `document_index`, alone and joined with `documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
         """Run ANALYZE on documents, their versions and the tables of systems; see Database."""
@@ -229,7 +231,6 @@ class IndexTable:
 
         Args:
             generation: the build that should hold the documents.
-            config_key: key of the current configuration.
             for_superseded_build: whether the configuration asks for another build.
             documents_limit: the maximum number of documents; None for all.
             bytes_limit: the approximate maximum of content bytes; None for all.
@@ -256,8 +257,7 @@ class IndexTable:
         query = select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
             query = query.where(work.c.bytes_before < bytes_limit)
-        with self._database.begin() as connection:
-            rows = connection.execute(query).all()
+        rows = self._database.fetch_rows(query)
         found = [row.document_id for row in rows]
         if documents_limit is None or len(found) <= documents_limit:
             return found
@@ -282,8 +282,7 @@ class IndexTable:
                 _is_pending(config_key, for_superseded_build=for_superseded_build),
             )
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
@@ -298,8 +297,7 @@ class IndexTable:
                 or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
             )
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
@@ -308,8 +306,7 @@ class IndexTable:
             .join(documents, is_same_document())
             .where(is_of_generation(tenant_id, generation), documents.c.status != "DELETED")
         )
-        with self._database.begin() as connection:
-            return int(connection.scalar(query) or 0)
+        return int(self._database.fetch_value(query) or 0)
 
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
         """Return the entries that builds of these tenants should have, by tenant and generation."""
@@ -323,8 +320,7 @@ class IndexTable:
             document_index.c.tenant == tenant_id,
             matches_any(document_index.c.document_id, document_ids),
         )
-        with self._database.begin() as connection:
-            return int(connection.scalar(query) or 0)
+        return int(self._database.fetch_value(query) or 0)
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Return deleted and excluded documents that a generation may still hold, by generation."""
@@ -335,9 +331,8 @@ class IndexTable:
             .order_by(document_index.c.generation)
         )
         found: dict[int, list[str]] = {}
-        with self._database.begin() as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.generation, []).append(row.document_id)
+        for row in self._database.fetch_rows(query):
+            found.setdefault(row.generation, []).append(row.document_id)
         return found
 
     def up_to_date(
@@ -347,8 +342,7 @@ class IndexTable:
         query = select_valid_versions(
             tenant_id, generation, document_ids, document_index.c.indexed_key
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
@@ -441,20 +435,19 @@ class IndexTable:
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that only entries of the indexed version remain."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(document_index)
-                .where(is_of_generation(ref.id, generation, document_ids))
-                .values(dirty=False)
-            )
+        self._database.write(
+            ref,
+            update(document_index)
+            .where(is_of_generation(ref.id, generation, document_ids))
+            .values(dirty=False),
+        )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
         """Return the indexed_key to keep, for documents that may have entries of other versions."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
-        with self._database.begin() as connection:
-            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+        return {row.document_id: row.indexed_key for row in self._database.fetch_rows(query)}
 
     def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Delete the rows of documents, after the deletion of their entries was confirmed."""
@@ -466,17 +459,18 @@ class IndexTable:
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(delete(document_index).where(is_of_generation(ref.id, generation)))
+        self._database.write(
+            ref, delete(document_index).where(is_of_generation(ref.id, generation))
+        )
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(document_index)
-                .where(is_of_generation(ref.id, generation, document_ids))
-                .values(document_key=None, dirty=True)
-            )
+        self._database.write(
+            ref,
+            update(document_index)
+            .where(is_of_generation(ref.id, generation, document_ids))
+            .values(document_key=None, dirty=True),
+        )
 
     def document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
@@ -485,8 +479,7 @@ class IndexTable:
         query = select_valid_versions(
             tenant_id, generation, document_ids, document_index.c.document_key
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
@@ -519,13 +512,13 @@ class IndexTable:
             }
             for wait in waits
         ]
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["tenant", "generation", "document_id"], set_=columns
-                ),
-                rows,
-            )
+        self._database.write(
+            ref,
+            statement.on_conflict_do_update(
+                index_elements=["tenant", "generation", "document_id"], set_=columns
+            ),
+            rows,
+        )
 
     def put_off_reason(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
@@ -541,13 +534,11 @@ class IndexTable:
             )
             .limit(1)
         )
-        with self._database.begin() as connection:
-            return connection.scalar(query)
+        return self._database.fetch_value(query)
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Withhold these documents from searches; the next run deletes their entries."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(withhold_statement(ref, document_ids))
+        self._database.write(ref, withhold_statement(ref, document_ids))
 
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that the generation's index should hold."""

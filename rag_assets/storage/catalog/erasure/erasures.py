@@ -32,7 +32,13 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.judgements import forget_judgements
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    notify,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.removals import (
     add_sealed_tombstones,
     add_tombstones,
@@ -277,11 +283,8 @@ _OUTLIVING = frozenset(
 """Tables whose rows outlive a removed tenant."""
 
 
-class ErasureTable:
+class ErasureTable(CatalogQueries):
     """Queries on `erasures`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
@@ -290,8 +293,7 @@ class ErasureTable:
             .where(erasures.c.tenant == tenant_id)
             .order_by(erasures.c.at, erasures.c.id)
         )
-        with self._database.begin() as connection:
-            return [read_erasure(row) for row in connection.execute(query)]
+        return [read_erasure(row) for row in self._database.fetch_rows(query)]
 
     def begin_prune(
         self,

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.erasure.receipts import (
     document_hashes,
     held_records,
@@ -88,11 +88,8 @@ def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None
         )
 
 
-class HoldTable:
+class HoldTable(CatalogQueries):
     """Queries on `holds`; setting and lifting need the tenant's lock."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, tenant_id: str) -> list[Hold]:
         """Return a tenant's holds, oldest first."""
@@ -102,8 +99,7 @@ class HoldTable:
     def document_count(self, tenant_id: str) -> int:
         """Return how many documents are held; deleted documents and disabled uploads count too."""
         held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
-        with self._database.begin() as connection:
-            return connection.scalar(held) or 0
+        return self._database.fetch_value(held) or 0
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or replace the reason of an existing hold.

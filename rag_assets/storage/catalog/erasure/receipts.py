@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
-from rag_assets.storage.catalog.database import Database, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, read_row
 from rag_assets.storage.catalog.tables import (
     json_column,
     metadata,
@@ -199,27 +199,22 @@ class ChainReport:
     last: str
 
 
-class ReceiptTable:
+class ReceiptTable(CatalogQueries):
     """Queries on `receipts`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, tenant_id: str | None = None) -> list[Receipt]:
         """Return the receipts of one tenant, or of all, in order."""
         query = select(receipts).order_by(receipts.c.number)
         if tenant_id is not None:
             query = query.where(receipts.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return [_read_receipt(row) for row in connection.execute(query)]
+        return [_read_receipt(row) for row in self._database.fetch_rows(query)]
 
     def find_removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
         """Return the tenants with a receipt of their removal."""
         query = select(receipts.c.tenant).where(
             receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
         )
-        with self._database.begin() as connection:
-            return set(connection.scalars(query.distinct()))
+        return set(self._database.fetch_values(query.distinct()))
 
     def verify(self) -> ChainReport:
         """Verify every receipt, and that no earlier receipt is missing."""

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
@@ -155,11 +155,8 @@ def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
     )
 
 
-class RescanTable:
+class RescanTable(CatalogQueries):
     """Starts, records and ends scans."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(
         self, ref: TenantRef, version: str, *, rule: str, by: str, at: datetime
@@ -167,7 +164,6 @@ class RescanTable:
         """Record that a tenant's stores are scanned with these rules, and start the scan.
 
         Args:
-            version: version of the rules.
             rule, by, at: recorded in the receipt.
 
         Returns:
@@ -207,8 +203,7 @@ class RescanTable:
             .order_by(documents.c.document_id)
             .limit(limit)
         )
-        with self._database.begin() as connection:
-            return [read_document(row) for row in connection.execute(query)]
+        return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import documents, syncs
@@ -89,11 +89,8 @@ class Aging:
     before: int
 
 
-class RetentionQuery:
+class RetentionQuery(CatalogQueries):
     """Queries on the age of contents."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def list_due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
         """Return the documents with content that was embedded before their cutoff."""
@@ -121,8 +118,7 @@ class RetentionQuery:
             .group_by(kind)
             .order_by(kind)
         )
-        with self._database.begin() as connection:
-            return [Aging(*row) for row in connection.execute(query)]
+        return [Aging(*row) for row in self._database.fetch_rows(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
         """Record how many documents of each source await a person's consent to be pruned.

@@ -43,7 +43,7 @@ from rag_assets.dagster_tables import (
 )
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
     all_tables,
@@ -135,11 +135,8 @@ class StoredText:
     text: str
 
 
-class TextColumnStore:
+class TextColumnStore(CatalogQueries):
     """Reads and replaces a tenant's texts in one column of a table."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
         """Stream the texts of a tenant in one column; empty if Dagster's table does not exist."""
@@ -251,11 +248,8 @@ _TEXT_COLUMNS = text(
 )
 
 
-class TraceQuery:
+class TraceQuery(CatalogQueries):
     """Removes names of documents, vacuums tables, and searches every text column."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def list_names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
         """Return the names of documents: URIs, and ids of chunks without their offsets."""
@@ -264,11 +258,10 @@ class TraceQuery:
             of_tenant, matches_any(documents.c.document_id, document_ids)
         )
         found = []
-        with self._database.begin() as connection:
-            for row in connection.execute(query):
-                found.append(row.uri)
-                source, _, path = row.uri.partition("/")
-                found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        for row in self._database.fetch_rows(query):
+            found.append(row.uri)
+            source, _, path = row.uri.partition("/")
+            found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
         return sorted(set(found))
 
     def find_shared_phrases(
@@ -281,8 +274,7 @@ class TraceQuery:
             " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
         ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
         given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
-        with self._database.begin() as connection:
-            return set(connection.scalars(query, given))
+        return set(self._database.fetch_values(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return the documents that exist again, because they were added again."""
@@ -356,7 +348,6 @@ class TraceQuery:
                 tenant may have an equal document.
             traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
                 searched in every text column of every table, except in a team's Dagster.
-            names: names of the documents.
         """
         found = []
         spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
@@ -469,11 +460,8 @@ class DagsterHistory:
     last_run_at: datetime
 
 
-class DagsterHistoryTable:
+class DagsterHistoryTable(CatalogQueries):
     """Queries on `dagster_histories`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, tenant_id: str | None, instance: str, place: str) -> None:
         """Record that an instance runs a job for a tenant, or for all of them.
@@ -509,15 +497,13 @@ class DagsterHistoryTable:
             .group_by(columns.instance)
             .order_by(last.desc(), columns.instance)
         )
-        with self._database.begin() as connection:
-            return [DagsterHistory(*row) for row in connection.execute(query)]
+        return [DagsterHistory(*row) for row in self._database.fetch_rows(query)]
 
     def tenants(self, instance: str) -> set[str]:
         """Return the tenants, including removed tenants, that an instance may hold records of."""
         columns = dagster_histories.c
         query = select(columns.tenant).where(columns.instance == instance).distinct()
-        with self._database.begin() as connection:
-            return set(connection.scalars(query))
+        return set(self._database.fetch_values(query))
 
     def forget(self, tenant_id: str, instance: str) -> None:
         """Forget that an instance ran jobs for a tenant, after it deleted its records of them."""

@@ -33,7 +33,7 @@ from rag_assets.common.clock import MOST_SKEW, BootTime
 from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.tables import TimeKind, all_tables, documents, metadata, now_column
 
 _WRITE_INTERVAL = timedelta(minutes=1)
@@ -68,18 +68,14 @@ class TrustedTime:
     server_at: datetime
 
 
-class ClockTable:
+class ClockTable(CatalogQueries):
     """Queries on the trusted time, and on future times."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(self) -> TrustedTime:
         """Return the trusted time and Postgres's present time."""
         row = installation_clock.c
         query = select(row.trusted_at, row.boot_id, row.boot_seconds, func.clock_timestamp())
-        with self._database.begin() as connection:
-            at, boot_id, boot_seconds, server_at = connection.execute(query).one()
+        at, boot_id, boot_seconds, server_at = self._database.fetch_one(query)
         boot = None if boot_id is None else BootTime(boot_id, boot_seconds)
         return TrustedTime(at, boot, server_at)
 
@@ -110,8 +106,7 @@ class ClockTable:
         query = select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
         )
-        with self._database.begin() as connection:
-            return connection.execute(query.limit(1)).first() is not None
+        return self._database.fetch_row(query.limit(1)) is not None
 
     def future_count(self, tenant_id: str, now: datetime) -> int:
         """Return the number of a tenant's rows with a time in the future.

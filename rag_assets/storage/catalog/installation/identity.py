@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import CatalogQueries
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     generations,
@@ -125,17 +125,13 @@ class InstallationState:
         return {place.kind: place.address for place in self.places if place.left_at is None}
 
 
-class InstallationTable:
+class InstallationTable(CatalogQueries):
     """Queries on the identity of the installation."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(self) -> InstallationRow | None:
         """Return the identity; None for a catalog that no home has opened yet."""
         query = select(installation.c.id, installation.c.database, installation.c.created_at)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
@@ -241,14 +237,13 @@ class InstallationTable:
 
     def forget_place(self, place: Place) -> bool:
         """Forget a former place that is empty; return whether it was recorded."""
-        with self._database.begin() as connection:
-            forgotten = connection.execute(
-                delete(places).where(
-                    places.c.kind == place.kind,
-                    places.c.address == place.address,
-                    places.c.left_at.is_not(None),
-                )
+        forgotten = self._database.fetch_rows(
+            delete(places).where(
+                places.c.kind == place.kind,
+                places.c.address == place.address,
+                places.c.left_at.is_not(None),
             )
+        )
         return bool(forgotten.rowcount)
 
     # -- homes
@@ -263,14 +258,12 @@ class InstallationTable:
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""
         query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
-        with self._database.begin() as connection:
-            return connection.scalar(query.order_by(homes.c.seen_at.desc()).limit(1))
+        return self._database.fetch_value(query.order_by(homes.c.seen_at.desc()).limit(1))
 
     def home_name(self, home_id: UUID) -> str:
         """Return the path and host of a home folder, for messages."""
         query = select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -87,11 +87,8 @@ class CatalogLag:
     held_deletions: int = 0
 
 
-class CheckResultTable:
+class CheckResultTable(CatalogQueries):
     """Queries on `check_results`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(
         self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
@@ -127,8 +124,7 @@ class CheckResultTable:
             .where(check_results.c.tenant == tenant_id)
             .order_by(check_results.c.asset, check_results.c.name)
         )
-        with self._database.begin() as connection:
-            return [read_row(CheckResult, row) for row in connection.execute(query)]
+        return [read_row(CheckResult, row) for row in self._database.fetch_rows(query)]
 
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
         """Return the summaries of these tenants; a tenant without results is left out."""
@@ -144,16 +140,14 @@ class CheckResultTable:
             .where(matches_any(columns.tenant, tenant_ids))
             .group_by(columns.tenant)
         )
-        with self._database.begin() as connection:
-            return {row[0]: CheckSummary(*row[1:]) for row in connection.execute(query)}
+        return {row[0]: CheckSummary(*row[1:]) for row in self._database.fetch_rows(query)}
 
     def find_by_check(self, asset: str, name: str) -> dict[str, CheckResult]:
         """Return the last result of one check, by tenant."""
         query = select(check_results).where(
             check_results.c.asset == asset, check_results.c.name == name
         )
-        with self._database.begin() as connection:
-            return {row.tenant: read_row(CheckResult, row) for row in connection.execute(query)}
+        return {row.tenant: read_row(CheckResult, row) for row in self._database.fetch_rows(query)}
 
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
         """Set a check's evaluation time to now, for tenants with a result known to be unchanged."""
@@ -185,10 +179,9 @@ class CheckResultTable:
         )
         wanted = set(checks)
         found: dict[str, int] = {}
-        with self._database.begin() as connection:
-            for tenant_id, asset, name in connection.execute(query):
-                if (asset, name) in wanted:
-                    found[tenant_id] = found.get(tenant_id, 0) + 1
+        for tenant_id, asset, name in self._database.fetch_rows(query):
+            if (asset, name) in wanted:
+                found[tenant_id] = found.get(tenant_id, 0) + 1
         return found
 
     def lags(self) -> dict[str, CatalogLag]:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
 from rag_assets.storage.catalog.erasure.holds import is_row_held
 from rag_assets.storage.catalog.tables import documents, events
 
@@ -130,19 +130,15 @@ def _insertion() -> Insert:
     return insert(events).from_select(["tenant", "kind", "at", "payload"], row)
 
 
-class EventTable:
+class EventTable(CatalogQueries):
     """Queries on `events`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Append events of one kind; payloads must not contain secrets or text of a document."""
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(insert(events), rows)
+        self._database.write(ref, insert(events), rows)
 
     def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
         """Append events of several kinds in order, each with its own time."""
@@ -154,23 +150,22 @@ class EventTable:
             "times": [event.at for event in new],
             "payloads": [json.dumps(event.payload) for event in new],
         }
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(_insertion(), columns)
+        self._database.write(ref, _insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
         """Delete events of these kinds before a time; return their number.
 
         A hold on all documents of the tenant keeps them.
         """
-        with self._database.begin_tenant(ref) as connection:
-            return connection.execute(
-                delete(events).where(
-                    events.c.tenant == ref.id,
-                    matches_any(events.c.kind, kinds),
-                    events.c.at < before,
-                    ~is_row_held(events),
-                )
-            ).rowcount
+        return self._database.write(
+            ref,
+            delete(events).where(
+                events.c.tenant == ref.id,
+                matches_any(events.c.kind, kinds),
+                events.c.at < before,
+                ~is_row_held(events),
+            ),
+        )
 
     def page(
         self,

@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, note_raised, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, note_raised, read_row
 from rag_assets.storage.catalog.installation.identity import installation, raise_epoch
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
@@ -68,11 +68,8 @@ class CatalogMark:
     was_kept: bool
 
 
-class MarkTable:
+class MarkTable(CatalogQueries):
     """Queries on `catalog_marks`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(self, ref: TenantRef) -> CatalogMark | None:
         """Return the mark; None if this incarnation is removed or being removed."""
@@ -87,8 +84,7 @@ class MarkTable:
                 tenants.c.state != "REMOVING",
             )
         )
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         if row is None:
             return None
         return CatalogMark(Mark(row.mark or 0, row.tag), bool(row.kept))
@@ -96,8 +92,7 @@ class MarkTable:
     def record_kept(self, ref: TenantRef) -> None:
         """Record that a store has kept the mark."""
         of_tenant = catalog_marks.c.tenant == ref.id
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(update(catalog_marks).where(of_tenant).values(kept=True))
+        self._database.write(ref, update(catalog_marks).where(of_tenant).values(kept=True))
 
     def advance_mark(self, ref: TenantRef, number: int) -> None:
         """Raise the mark above a number that a store has kept."""
@@ -197,11 +192,8 @@ class SecurityState:
     was_kept: bool
 
 
-class SecurityChangeTable:
+class SecurityChangeTable(CatalogQueries):
     """Queries on `security_changes`, and on the epoch of the installation."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def state(self) -> SecurityState:
         """Return the current epoch."""
@@ -212,16 +204,14 @@ class SecurityChangeTable:
             .scalar_subquery()
         )
         query = select(installation.c.epoch, newest, installation.c.epoch_kept)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
     def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
         """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = select(security_changes).order_by(*order).limit(limit)
-        with self._database.begin() as connection:
-            return [_read_change(row) for row in connection.execute(query)][::-1]
+        return [_read_change(row) for row in self._database.fetch_rows(query)][::-1]
 
     def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
         """Return the changes that the catalog does not have, oldest first.

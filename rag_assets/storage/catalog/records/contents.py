@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.ingest.sources.record_bodies import block_mark
 from rag_assets.storage.catalog.database import (
-    Database,
+    CatalogQueries,
     TenantRef,
     matches_any,
     notify,
@@ -193,11 +193,8 @@ def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
     return tuple(states.c[name] == contents.c[name] for name in names)
 
 
-class FileContents:
+class FileContents(CatalogQueries):
     """The contents of files, in `uploads`; listings read the files' records instead."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def store(
         self,
@@ -213,7 +210,6 @@ class FileContents:
         The replaced content is kept for runs that have listed it.
 
         Args:
-            new: the content.
             keep: stores its blob.
             document_id, path: the record's document id, and its path in the source.
 

@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.builds.syncs import (
     record_departures,
     record_held_manifest,
 )
-from rag_assets.storage.catalog.database import Database, TenantRef, notify
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, notify
 from rag_assets.storage.catalog.records.model import RecordChanges
 from rag_assets.storage.catalog.records.pages import (
     find_documents_of_removed_pages,
@@ -141,11 +141,8 @@ class ManifestComparison:
     blobs: tuple[str, ...] = ()
 
 
-class ManifestTable:
+class ManifestTable(CatalogQueries):
     """Compares manifests with `source_records`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def compare(
         self,

@@ -35,7 +35,7 @@ from sqlalchemy.types import TypeEngine
 from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, Texts, matches_any
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import is_out_of_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
@@ -54,17 +54,13 @@ class MovedPages:
     move: int
 
 
-class PageTable:
+class PageTable(CatalogQueries):
     """Queries on `pages`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find_kind(self, tenant_id: str, uuid: str) -> str | None:
         """Return whether a page is the root, a page or a database; None if it is unknown."""
         query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
-        with self._database.begin() as connection:
-            return connection.scalar(query)
+        return self._database.fetch_value(query)
 
     def find_title_paths(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
@@ -94,9 +90,8 @@ class PageTable:
             .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
         )
         found: dict[str, dict[str, str]] = {}
-        with self._database.begin() as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        for row in self._database.fetch_rows(query):
+            found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
         return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
@@ -107,8 +102,7 @@ class PageTable:
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
-        with self._database.begin() as connection:
-            rows = connection.execute(query).all()
+        rows = self._database.fetch_rows(query)
         if not rows:
             return None
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
@@ -122,8 +116,7 @@ class PageTable:
         query = select(table.document_id, table.access_scope).where(
             table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()
         )
-        with self._database.begin() as connection:
-            return {row.document_id: row.access_scope for row in connection.execute(query)}
+        return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
 
     def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
         """Record that, up to a given move, the entries of pages have their documents' scope."""
@@ -134,8 +127,7 @@ class PageTable:
             .where(table.moved <= moved.move)
             .values(moved=None)
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(statement)
+        self._database.write(ref, statement)
 
 
 def select_descendants(
@@ -305,7 +297,6 @@ def find_remaining_pages(
 
     Args:
         connection: the connection of the transaction that removes records.
-        uuids: the pages.
         removals: documents with records to remove.
     """
     if not uuids:
@@ -335,7 +326,6 @@ def find_documents_of_removed_pages(
 
     Args:
         connection: the connection of the transaction that removes the records.
-        uuids: the pages.
         removals: documents with records to remove, including the pages' own.
         spared: pages below that stay, with their documents and the pages below them.
         keep_stored: whether to keep all pages with stored records that are not being removed.

@@ -31,7 +31,7 @@ from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, matches_any, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, matches_any, read_row
 from rag_assets.storage.catalog.records.model import is_expired, is_found
 from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.tables import (
@@ -106,11 +106,8 @@ class RecordFilter:
     after: tuple[str, str, str] | None = None
 
 
-class RecordStateQuery:
+class RecordStateQuery(CatalogQueries):
     """Reads `source_records` and `documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(
         self,
@@ -133,8 +130,7 @@ class RecordStateQuery:
         )
         placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
         query = select(placed).where(_may_see(placed, principals))
-        with self._database.begin() as connection:
-            found = connection.execute(query).first()
+        found = self._database.fetch_row(query)
         return None if found is None else _state(found)
 
     def page(
@@ -321,11 +317,8 @@ class RecordDrift:
     nobodys: tuple[str, ...] = ()
 
 
-class RecordDriftQuery:
+class RecordDriftQuery(CatalogQueries):
     """Queries on `source_records` joined with `documents`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
         """Return the drift of a tenant's records.

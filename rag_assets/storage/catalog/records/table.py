@@ -18,6 +18,7 @@ from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.ingest.sources.records import ROOT
 from rag_assets.storage.catalog.database import (
+    CatalogQueries,
     Database,
     TenantRef,
     matches_any,
@@ -58,11 +59,8 @@ class RecordVersion:
     modified_at: datetime | None
 
 
-class RecordTable:
+class RecordTable(CatalogQueries):
     """Queries on `source_records`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def write(
         self,
@@ -107,8 +105,7 @@ class RecordTable:
     def find(self, tenant_id: str, document_id: str) -> PushedRecord | None:
         """Return the record of a document; None if it does not exist."""
         query = _select_records(tenant_id).where(source_records.c.document_id == document_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return None if row is None else _read_record(row)
 
     def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, RecordVersion]:

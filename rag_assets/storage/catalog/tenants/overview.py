@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
 
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import CatalogQueries
 from rag_assets.storage.catalog.documents.model import Document, read_document
 from rag_assets.storage.catalog.documents.status import Status, is_same_document
 from rag_assets.storage.catalog.tables import (
@@ -82,11 +82,8 @@ class HeldEntries:
     current: bool
 
 
-class Overview:
+class Overview(CatalogQueries):
     """Read-only queries over several tables."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def tenants(
         self,
@@ -127,8 +124,7 @@ class Overview:
             exists().where(documents.c.tenant == tenants.c.id),
             ~compacted,
         )
-        with self._database.begin() as connection:
-            return list(connection.scalars(query.order_by(tenants.c.id)))
+        return list(self._database.fetch_values(query.order_by(tenants.c.id)))
 
     def tenant(self, tenant_id: str) -> TenantSummary:
         """Return the state of one tenant.
@@ -160,11 +156,10 @@ class Overview:
             .outerjoin(last, last.c.tenant == tenants.c.id)
             .order_by(tenants.c.id)
         )
-        with self._database.begin() as connection:
-            return [
-                TenantSummary(id_, state, counted or {}, int(held), *rest)
-                for id_, state, counted, held, *rest in connection.execute(query)
-            ]
+        return [
+            TenantSummary(id_, state, counted or {}, int(held), *rest)
+            for id_, state, counted, held, *rest in self._database.fetch_rows(query)
+        ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
         """Return the state of a tenant's documents by format, the most frequent first."""
@@ -178,15 +173,14 @@ class Overview:
             .group_by(documents.c.media_type, documents.c.status)
         )
         found: dict[str | None, FormatSummary] = {}
-        with self._database.begin() as connection:
-            for media_type, status, count, chunks, size in connection.execute(query):
-                summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
-                found[media_type] = FormatSummary(
-                    media_type,
-                    {**summary.documents, status: count},
-                    summary.chunks + int(chunks),
-                    summary.bytes + int(size),
-                )
+        for media_type, status, count, chunks, size in self._database.fetch_rows(query):
+            summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
+            found[media_type] = FormatSummary(
+                media_type,
+                {**summary.documents, status: count},
+                summary.chunks + int(chunks),
+                summary.bytes + int(size),
+            )
         return sorted(
             found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
         )
@@ -240,13 +234,11 @@ class Overview:
             )
             .order_by(generations.c.generation.desc())
         )
-        with self._database.begin() as connection:
-            return [HeldEntries(*row) for row in connection.execute(query)]
+        return [HeldEntries(*row) for row in self._database.fetch_rows(query)]
 
     def _documents(self, query: Select[Any]) -> list[Document]:
         ordered = query.order_by(documents.c.uri, documents.c.document_id)
-        with self._database.begin() as connection:
-            return [read_document(row) for row in connection.execute(ordered)]
+        return [read_document(row) for row in self._database.fetch_rows(ordered)]
 
 
 def _has_failed_document() -> ColumnElement[bool]:

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
-from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, notify, read_row
+from rag_assets.storage.catalog.database import TENANTS, CatalogQueries, TenantRef, notify, read_row
 from rag_assets.storage.catalog.documents.status import request_reindex
 from rag_assets.storage.catalog.records.model import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
@@ -87,23 +87,18 @@ class Organization:
     updated_at: datetime
 
 
-class OrganizationTable:
+class OrganizationTable(CatalogQueries):
     """Queries on `organizations`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[Organization]:
         """Return every organization, by id."""
         query = select(organizations).order_by(organizations.c.id)
-        with self._database.begin() as connection:
-            return [read_row(Organization, row) for row in connection.execute(query)]
+        return [read_row(Organization, row) for row in self._database.fetch_rows(query)]
 
     def find(self, organization_id: str) -> Organization | None:
         """Return an organization; None if no tenant names it and it has no settings."""
         query = select(organizations).where(organizations.c.id == organization_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return read_row(Organization, row) if row else None
 
     def put(
@@ -193,11 +188,8 @@ class ChangedSettings:
     present: ApplicationSettings
 
 
-class ApplicationSettingsTable:
+class ApplicationSettingsTable(CatalogQueries):
     """Changes `rag_settings`, and the effective configuration with it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
         """Change the settings of a tenant; the change is in force when the call returns.

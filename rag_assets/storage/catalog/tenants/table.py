@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.storage.catalog.database import (
     TENANTS,
-    Database,
+    CatalogQueries,
     TenantRef,
     matches_any,
     notify,
@@ -107,11 +107,8 @@ class TenantRecord:
         return TenantRef(self.id, self.incarnation)
 
 
-class TenantTable:
+class TenantTable(CatalogQueries):
     """Queries on `tenants`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[TenantRecord]:
         """Return every tenant, by id."""
@@ -129,15 +126,13 @@ class TenantTable:
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, by id."""
         query = select_tenants().where(matches_any(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
-        with self._database.begin() as connection:
-            return [read_tenant(row) for row in connection.execute(query)]
+        return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
     def list_with_source(self, kind: str) -> list[TenantRecord]:
         """Return the active tenants with a source of a kind, by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
         query = select_tenants().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
-        with self._database.begin() as connection:
-            return [read_tenant(row) for row in connection.execute(query)]
+        return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
     def list_of_organization(self, organization: str) -> list[TenantRecord]:
         """Return the tenants with this organization in their configuration, by id."""
@@ -148,8 +143,7 @@ class TenantTable:
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """Return one tenant; None if it does not exist."""
-        with self._database.begin() as connection:
-            row = connection.execute(select_tenants().where(tenants.c.id == tenant_id)).first()
+        row = self._database.fetch_row(select_tenants().where(tenants.c.id == tenant_id))
         return read_tenant(row) if row else None
 
     def get(self, tenant_id: str) -> TenantRecord:
@@ -230,8 +224,7 @@ class TenantTable:
             .values(home=home)
             .returning(tenants.c.id)
         )
-        with self._database.begin() as connection:
-            return sorted(connection.scalars(changed))
+        return sorted(self._database.fetch_values(changed))
 
     def set_state(self, tenant_id: str, state: State) -> None:
         """Enable or disable a tenant, or start to remove it.
@@ -339,16 +332,12 @@ class PutProject:
     changed: bool
 
 
-class ProjectTable:
+class ProjectTable(CatalogQueries):
     """Queries on `tenants` with a profile that requires a project."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, project: Project) -> TenantRecord | None:
         """Return the tenant of a project; None if it does not exist."""
-        with self._database.begin() as connection:
-            row = connection.execute(_select_project(project)).first()
+        row = self._database.fetch_row(_select_project(project))
         return read_tenant(row) if row else None
 
     def list_of_organization(
@@ -418,8 +407,7 @@ class ProjectTable:
         return PutProject(record, created=row is None, changed=changed)
 
     def _records(self, query: Select[Any]) -> list[TenantRecord]:
-        with self._database.begin() as connection:
-            return [read_tenant(row) for row in connection.execute(query)]
+        return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:

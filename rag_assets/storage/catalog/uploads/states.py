@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from sqlalchemy import ColumnElement, Row, Select, and_, case, select, tuple_
 
 from rag_assets.common.failure_kinds import FailureKind
-from rag_assets.storage.catalog.database import Database, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, read_row
 from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.storage.catalog.uploads.model import UploadedFile, uploads
@@ -49,11 +49,8 @@ class UploadState(UploadedFile):
         return self.created_at, self.id
 
 
-class UploadStates:
+class UploadStates(CatalogQueries):
     """Queries on `uploads`, `documents` and the serving build."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(
         self,
@@ -78,14 +75,12 @@ class UploadStates:
             query = query.where(_status() == status)
         if after is not None:
             query = query.where(tuple_(table.created_at, table.document_id) < tuple_(*after))
-        with self._database.begin() as connection:
-            return [_read_state(row) for row in connection.execute(query.limit(limit))]
+        return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
 
     def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
         """Return one upload of a tenant; None if it does not exist."""
         query = _select_states(tenant_id).where(uploads.c.document_id == upload_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return None if row is None else _read_state(row)
 
 

@@ -31,7 +31,14 @@ from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload, document_id
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    Database,
+    TenantRef,
+    matches_any,
+    notify,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
@@ -46,18 +53,11 @@ from rag_assets.storage.catalog.uploads.model import (
     record_files,
     uploads,
 )
-from rag_assets.storage.catalog.uploads.rows import (
-    delete_uploads,
-    is_of_record,
-    upload_values,
-)
+from rag_assets.storage.catalog.uploads.rows import delete_uploads, is_of_record, upload_values
 
 
-class UploadTable:
+class UploadTable(CatalogQueries):
     """Queries on `uploads`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def store(
         self,
@@ -172,13 +172,11 @@ class UploadTable:
         query = query.order_by(uploads.c.file_name, uploads.c.document_id)
         if source is not None:
             query = query.where(uploads.c.source == source)
-        with self._database.begin() as connection:
-            return [_read_upload(row) for row in connection.execute(query)]
+        return [_read_upload(row) for row in self._database.fetch_rows(query)]
 
     def has_any(self) -> bool:
         """Return whether any tenant has uploads."""
-        with self._database.begin() as connection:
-            return connection.execute(select(uploads.c.document_id).limit(1)).first() is not None
+        return self._database.fetch_row(select(uploads.c.document_id).limit(1)) is not None
 
     def for_tenant(self, tenant_id: str) -> TenantUploads:
         """Return the uploads of one tenant, for its sources."""
@@ -194,8 +192,7 @@ class UploadTable:
             uploads.c.document_id == documents.c.document_id,
             ~is_held(),
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+        self._database.write(ref, delete(held_texts).where(held_texts.c.tenant == ref.id, again))
 
 
 def _find_replaced(
@@ -359,11 +356,8 @@ class TenantUploads:
         return incarnation
 
 
-class BlobNeeds:
+class BlobNeeds(CatalogQueries):
     """Queries on all tables that name blobs."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, tenant_id: str) -> Iterator[NeededBlob]:
         """Stream the blobs that a tenant needs, by hash."""

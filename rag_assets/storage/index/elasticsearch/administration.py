@@ -53,11 +53,9 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        client: a client of the cluster.
         names: names of the installation's indexes and aliases.
         shared_limit: when a shared index has this many entries, new generations use a new one.
         ownership: checks the owner of indexes and aliases.
-        layout: the layout of new indexes.
     """
 
     def __init__(
@@ -414,7 +412,6 @@ def conditions(
     Each request waits two seconds at most.
 
     Args:
-        client: a client of the cluster.
         patterns: patterns of the indexes' names.
         is_serverless: whether the server is Serverless, where shards and disks are not visible.
 
@@ -458,8 +455,6 @@ def count_builds(
     """Count the entries of builds, in one request for all existing builds.
 
     Args:
-        client: a client of the cluster.
-        builds: builds of any tenants.
         alias_of: returns the name of a tenant's alias.
 
     Raises:

@@ -53,7 +53,6 @@ class ElasticsearchEntries:
     """Writes and reads entries in Elasticsearch (see EntryStore).
 
     Args:
-        client: a client of the cluster.
         ownership: checks who owns an index before it is changed.
     """
 
@@ -361,10 +360,7 @@ def pages(
     """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
     Args:
-        client: a client of the cluster.
-        index_name: the index to search.
         routing: the tenant with the shard to search; None searches all shards.
-        query: the query.
         fields: the stored fields of each hit to return.
         vectors: whether to return vectors, too.
 
@@ -422,11 +418,8 @@ def buckets(
     """Yield every combination of values of these keyword fields with its number of hits.
 
     Args:
-        client: a client of the cluster.
         index_name: the index to search; a missing index yields no combinations.
         routing: the tenant with the shard to search.
-        query: the query.
-        fields: names of the keyword fields.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.

@@ -103,7 +103,6 @@ def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[
     """Return the settings of an index that the installation chooses.
 
     Args:
-        layout: the layout of the index.
         is_serverless: whether the server is Serverless: it chooses shards, replicas and tiers
             itself, and refuses settings about them and short refresh intervals.
     """
@@ -269,9 +268,6 @@ def create_index(
     """Create an index if it does not exist, and verify that it was created as requested.
 
     An index that differs is deleted again, so that nothing is ever written to it.
-
-    Args:
-        body: settings and mappings of the index.
 
     Raises:
         IndexUnavailable: an index template changes the index, or forbids its creation.

@@ -28,7 +28,6 @@ class Ownership:
     """Requires that indexes and aliases belong to an installation.
 
     Args:
-        client: a client of the cluster.
         installation: the owner of the indexes and aliases; None: every user of the store owns all
             of it.
 

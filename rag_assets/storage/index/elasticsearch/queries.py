@@ -72,7 +72,6 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
     """Return the options of a search that returns candidates.
 
     Args:
-        owner: the generation.
         symbols: whether to return the symbols that the candidates define.
     """
     # Generations of the first schemas have neither a digest key nor text_key.
@@ -112,7 +111,6 @@ def entries(
     """Return a query for a generation's entries, without a score.
 
     Args:
-        owner: the generation.
         clauses: additional clauses that each entry must match.
         excluding: a clause that no entry may match.
     """
@@ -149,9 +147,6 @@ def cosine_search(
     """Return a search that scores the entries that match these clauses by cosine.
 
     Args:
-        owner: the generation.
-        vector: the vector to compare with.
-        clauses: clauses that each entry must match.
         limit: the maximum number of matching entries.
     """
     return _by_vector(owner, vector, limit, clauses)
@@ -335,7 +330,6 @@ def words_ranking(
     read.
 
     Args:
-        words: words of the request's query.
         weights: the weights by word, see `word_weights`; words without a weight are not searched.
     """
     clauses = [
@@ -430,8 +424,6 @@ def parse_candidate(
 
     Args:
         id_of: makes ids; see entry_ids().
-        hit: a hit of Elasticsearch.
-        score: the candidate's score.
     """
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (

@@ -49,11 +49,7 @@ class ServerInfo:
 
 
 class Server:
-    """Asks a server for information about itself, and caches the answer.
-
-    Args:
-        client: a client of the server.
-    """
+    """Asks a server for information about itself, and caches the answer."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client.options(
@@ -162,7 +158,6 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
     """Return how many bytes of a disk must be free for its indexes to accept entries.
 
     Args:
-        size: size of the disk.
         settings: settings of the cluster, by their full names.
     """
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)

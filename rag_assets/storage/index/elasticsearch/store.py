@@ -25,7 +25,6 @@ class ElasticsearchNotes:
     """Reads and writes notes (see NoteStore), always by id, so that no refresh is needed.
 
     Args:
-        client: a client of the cluster.
         index_name: name of the index, which is created if necessary.
         ownership: requires that the index belongs to the installation.
         installation: the owner of the notes; a copy of the installation has separate notes.

@@ -55,8 +55,6 @@ class PgVectors:
     Every method but close() raises VectorsUnavailable when the server does not answer.
 
     Args:
-        url: address of the server.
-        prefix: prefix of the names of schemas.
         installation: the owner of schemas; None: every user of the store owns all of them.
     """
 

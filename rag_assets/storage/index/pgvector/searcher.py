@@ -34,11 +34,7 @@ from rag_assets.storage.index.pgvector.tables import (
 
 
 class Conditions:
-    """The conditions of an entry filter, and their parameter values.
-
-    Args:
-        entry_filter: the filter to express.
-    """
+    """The conditions of an entry filter, and their parameter values."""
 
     def __init__(self, entry_filter: EntryFilter) -> None:
         self.values: dict[str, Any] = {}
@@ -154,12 +150,7 @@ _EACH = sql.SQL(
 
 
 class PgVectorSearcher:
-    """Ranks a build's entries by similarity to a vector.
-
-    Args:
-        url: address of the server.
-        prefix: prefix of the names of schemas.
-    """
+    """Ranks a build's entries by similarity to a vector."""
 
     def __init__(self, url: str, prefix: str) -> None:
         self._url = driver_url(url)

@@ -200,8 +200,6 @@ def build_row_of_stored(
     """Return the row of an entry from its stored fields.
 
     Args:
-        id_: id of the entry.
-        stored: the entry's fields, as in the index.
         vector: the entry's vector, of shape (dimensions,).
     """
     row = {name: stored.get(name) for name in COLUMNS}
