@@ -343,7 +343,7 @@ class TenantGone(RagAssetsError):
 
 
 class BuildNotAskable(RagAssetsError):
-    """A build cannot be searched until a person acts: its model, its key or its index is missing."""
+    """A build cannot be searched until a person acts: its model, key or index is missing."""
 
     def __init__(self, generation: int, cause: RagAssetsError) -> None:
         super().__init__(f"build {generation} cannot be searched: {cause.message}", hint=cause.hint)

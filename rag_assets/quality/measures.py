@@ -1,4 +1,4 @@
-"""Measures of rankings by judgements, as trec_eval defines them, and how certain their means are."""
+"""Measures of rankings by judgements, as trec_eval defines them, and the certainty of means."""
 
 from __future__ import annotations
 

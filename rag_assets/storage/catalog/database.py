@@ -29,6 +29,7 @@ from sqlalchemy import (
     Row,
     Table,
     Text,
+    and_,
     any_,
     bindparam,
     create_engine,
@@ -39,6 +40,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import (
     ArgumentError,
     DisconnectionError,
@@ -397,6 +399,17 @@ def matches_any(column: ColumnElement[str], values: Texts) -> ColumnElement[bool
     return column == any_(array)
 
 
+def matches_document(one: Any, other: Any) -> ColumnElement[bool]:
+    """Return the condition that rows of two tables, given by their columns, are of one document."""
+    return and_(one.tenant == other.tenant, one.document_id == other.document_id)
+
+
+def put_row(table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
+    """Return the statement that inserts a row, or changes the values of the row with this key."""
+    new = insert(table).values(**key, **values)
+    return new.on_conflict_do_update(index_elements=list(key), set_=dict(values))
+
+
 def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
     """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
@@ -456,8 +469,7 @@ def convert_error(error: Exception) -> ServiceUnavailable:
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(
-        f"Postgres does not answer: {reason}",
-        hint=hint_to_start("RAG_ASSETS_DATABASE_URL"),
+        f"Postgres does not answer: {reason}", hint=hint_to_start("RAG_ASSETS_DATABASE_URL")
     )
 
 

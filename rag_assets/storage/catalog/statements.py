@@ -144,8 +144,5 @@ class StatementRunner:
 
     async def _connect(self) -> Connection:
         return await psycopg.AsyncConnection.connect(
-            self._url,
-            autocommit=True,
-            row_factory=namedtuple_row,
-            **connect_arguments(),
+            self._url, autocommit=True, row_factory=namedtuple_row, **connect_arguments()
         )

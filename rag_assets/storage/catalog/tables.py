@@ -247,8 +247,7 @@ generations = Table(
     json_column("thresholds"),
     CheckConstraint("vectors_beside IN ('filling', 'answering')", name="vectors_beside"),
     CheckConstraint(
-        "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",
-        name="state",
+        "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')", name="state"
     ),
 )
 

@@ -186,9 +186,5 @@ def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
     if not is_intact(stored, owner.digest_key):
         return False
     # A copy of another entry has a valid digest, but not the right id.
-    identity = (
-        stored["document_id"],
-        stored["index_key"],
-        stored["ordinal"],
-    )
+    identity = (stored["document_id"], stored["index_key"], stored["ordinal"])
     return id_ == entry_id(owner, *identity)

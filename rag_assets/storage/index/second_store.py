@@ -77,12 +77,7 @@ class MirroredEntries:
         return deleted
 
     def set_scopes(
-        self,
-        index_name: str,
-        owner: Owner,
-        scopes: Mapping[str, str],
-        *,
-        guard: Callable[[], None],
+        self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
         changed = self._first.set_scopes(index_name, owner, scopes, guard=guard)
         guard()

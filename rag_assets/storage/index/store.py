@@ -100,12 +100,7 @@ class EntryWriter(Protocol):
         ...
 
     def set_scopes(
-        self,
-        index_name: str,
-        owner: Owner,
-        scopes: Mapping[str, str],
-        *,
-        guard: Callable[[], None],
+        self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
         """Set the access scope of the entries of documents; return how many changed.
 

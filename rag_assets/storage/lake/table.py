@@ -144,15 +144,15 @@ class OpenTable:
     """
 
     def __init__(self, location: Location, kind: TableKind) -> None:
-        self._location = location
-        self._kind = kind
+        self.location = location
+        self.kind = kind
         self._key = kind.key
         self._lock = threading.Lock()
         self._table: DeltaTable | None = None
         self._keys: dict[str, pl.DataFrame] = {}
         self._left_out: frozenset[str] = frozenset()
 
-    def newest(self) -> DeltaTable | None:
+    def open(self) -> DeltaTable | None:
         """Return the newest version of the table; None if it does not exist."""
         with self._lock:
             if self._table is not None:
@@ -161,7 +161,7 @@ class OpenTable:
                 except (OSError, ValueError, DeltaError):
                     self._forget()
             if self._table is None:
-                self._table = self._open()
+                self._table = self._open_newest()
             return self._table
 
     def forget(self) -> None:
@@ -178,8 +178,8 @@ class OpenTable:
         table: DeltaTable,
         paths: Collection[str] | None = None,
         file_column: str | None = None,
-    ) -> pl.LazyFrame | None:
-        """Return the rows of the table, or of the named files; None without files.
+    ) -> pl.LazyFrame:
+        """Return the rows of the table, or of the named files, including duplicates.
 
         Args:
             table: the version to read.
@@ -189,9 +189,10 @@ class OpenTable:
         names = file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
         if not names:
-            return None
-        urls = [f"{self._location.url}/{name}" for name in sorted(names)]
-        return scan_rows(self._kind, self._location, urls, file_column)
+            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
+            return pl.LazyFrame(schema=schema)
+        urls = [f"{self.location.url}/{name}" for name in sorted(names)]
+        return scan_rows(self.kind, self.location, urls, file_column)
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Return the keys that the table contains, each with the name of one of its files."""
@@ -199,7 +200,8 @@ class OpenTable:
             rest = self._keep_keys(table)
             kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
         found = [filter_rows(kept.lazy(), self._key, wanted).collect()]
-        if rest and (scanned := self.scan(table, rest, FILE)) is not None:
+        if rest:
+            scanned = self.scan(table, rest, FILE)
             rows = filter_rows(scanned, self._key, wanted).select(self._key, FILE)
             found.append(_with_file_names(rows))
         return pl.concat(found).unique(self._key)
@@ -217,17 +219,17 @@ class OpenTable:
             if name in new and rows <= room:
                 chosen.append(name)
                 room -= rows
-        if chosen and (scanned := self.scan(table, chosen, FILE)) is not None:
-            keys = _with_file_names(scanned.select(self._key, FILE))
+        if chosen:
+            keys = _with_file_names(self.scan(table, chosen, FILE).select(self._key, FILE))
             self._keys |= {
                 str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
             }
         return new - self._keys.keys()
 
-    def _open(self) -> DeltaTable | None:
+    def _open_newest(self) -> DeltaTable | None:
         try:
             return DeltaTable(
-                self._location.url, storage_options=dict(self._location.storage_options)
+                self.location.url, storage_options=dict(self.location.storage_options)
             )
         except TableNotFoundError:
             return None
@@ -280,7 +282,7 @@ class DataFile:
     last: str
 
 
-class KeyedTable:
+class KeyedTable(OpenTable):
     """A table of one kind at one location.
 
     Args:
@@ -297,16 +299,14 @@ class KeyedTable:
         *,
         skips_damaged: bool = False,
     ) -> None:
-        self.kind = kind
-        self.location = location
+        super().__init__(location, kind)
         self.guard = guard
         self._skips_damaged = skips_damaged
-        self._opened = OpenTable(location, kind)
 
     def missing(self, keys: Collection[str]) -> set[str]:
         """Return the keys that the table lacks."""
         wanted = set(keys)
-        found = self._with_retry(lambda table: self._opened.locate(table, wanted))
+        found = self._with_retry(lambda table: self.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
@@ -407,33 +407,10 @@ class KeyedTable:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in columns})
         return found.select(columns).unique(self.kind.key)
 
-    def forget(self) -> None:
-        """Make the next use open the table again."""
-        self._opened.forget()
-
-    def open(self) -> DeltaTable | None:
-        """Open the newest version of the table; None if it does not exist."""
-        return self._opened.newest()
-
-    def scan(
-        self, table: DeltaTable, paths: Sequence[str] | None = None, file_column: str | None = None
-    ) -> pl.LazyFrame:
-        """Return the rows of the table, or of some of its files, including duplicates.
-
-        Args:
-            paths: paths of the files to read; all files by default.
-            file_column: name of an added column with the path of each row's file.
-        """
-        rows = self._opened.scan(table, paths, file_column)
-        if rows is not None:
-            return rows
-        schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
-        return pl.LazyFrame(schema=schema)
-
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
         # Read in two steps, so that other columns are read only from files with a wanted row. This
         # is faster while there are many small files.
-        located = self._opened.locate(table, wanted)
+        located = self.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
         rows = filter_rows(self.scan(table, files), self.kind.key, wanted)
         found = rows.select(names).collect()
@@ -450,13 +427,11 @@ class KeyedTable:
                 try:
                     return read(table)
                 except BaseException as error:
-                    self._opened.forget()
+                    self.forget()
                     if attempt == _READ_ATTEMPTS - 1 or not is_reader_error(error):
                         raise
                     if self._skips_damaged:
-                        self._opened.leave_out(
-                            {file.path for file in self._find_damaged_files("read")}
-                        )
+                        self.leave_out({file.path for file in self._find_damaged_files("read")})
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:

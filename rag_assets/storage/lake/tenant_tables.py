@@ -108,7 +108,7 @@ def vectors_table(embedder_id: str) -> str:
 
 
 class LakeDamage:
-    """Finds damaged files, removes them from their tables, and salvages rows from unlisted files."""
+    """Finds and removes damaged files of tables, and salvages rows from unlisted files."""
 
     def __init__(self, location: Location, tables: TenantTables) -> None:
         self._location = location

@@ -20,7 +20,7 @@ from rag_assets.runtime.elasticsearch_access import (
 )
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.index.connection import ElasticsearchConnection
-from rag_assets.storage.index.elasticsearch.server import indexing_role, searching_role
+from rag_assets.storage.index.elasticsearch.server import build_role
 
 URL = "https://es1.example.com:9200"
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -205,4 +205,4 @@ def test_a_certificate_without_tls_is_refused(tmp_path: Path) -> None:
 def test_the_documentation_shows_the_roles() -> None:
     text = (PROJECT_ROOT / "docs" / "elasticsearch.md").read_text()
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
-    assert shown == [indexing_role("rag"), searching_role("rag")]
+    assert shown == [build_role("indexing", "rag"), build_role("searching", "rag")]

@@ -224,9 +224,5 @@ def _read_key(row: Row[Any]) -> StoredKey:
     else:
         owner = TenantRef(row.tenant, row.incarnation)
     return read_row(
-        StoredKey,
-        row,
-        owner=owner,
-        sealed=read_row(SealedKey, row),
-        worked=row.last_worked,
+        StoredKey, row, owner=owner, sealed=read_row(SealedKey, row), worked=row.last_worked
     )

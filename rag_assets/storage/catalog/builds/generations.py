@@ -357,11 +357,7 @@ class GenerationTable(CatalogQueries):
                 update(generations)
                 .where(_is_generation(ref, generation))
                 .values(
-                    state="SERVING",
-                    reason=None,
-                    retired_at=None,
-                    published_at=func.now(),
-                    **judged,
+                    state="SERVING", reason=None, retired_at=None, published_at=func.now(), **judged
                 )
             )
             connection.execute(

@@ -28,7 +28,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -182,8 +188,7 @@ class JudgementTable(CatalogQueries):
             select(document_index.c.document_id)
             .join(
                 theirs,
-                (theirs.c.tenant == document_index.c.tenant)
-                & (theirs.c.document_id == document_index.c.document_id)
+                matches_document(theirs.c, document_index.c)
                 & (theirs.c.document_key == document_index.c.document_key),
             )
             .join(documents, is_same_document())
@@ -283,11 +288,7 @@ def _select_names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
     """Return the query on the names of documents: id, uri, and record id."""
     return (
         select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
-        .outerjoin(
-            source_records,
-            (source_records.c.tenant == documents.c.tenant)
-            & (source_records.c.document_id == documents.c.document_id),
-        )
+        .outerjoin(source_records, matches_document(source_records.c, documents.c))
         .where(documents.c.tenant == tenant_id, *which)
     )
 

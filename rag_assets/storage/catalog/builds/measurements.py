@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, tuple_, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, put_row, read_row
 from rag_assets.storage.catalog.tables import events, generations
 
 
@@ -59,10 +58,7 @@ class ProbeTable(CatalogQueries):
             **_measurement_columns(probes),
         }
         self._database.write(
-            ref,
-            upsert(embedder_probes)
-            .values(tenant=ref.id, embedder_id=embedder_id, **values)
-            .on_conflict_do_update(index_elements=["tenant", "embedder_id"], set_=values),
+            ref, put_row(embedder_probes, {"tenant": ref.id, "embedder_id": embedder_id}, values)
         )
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
@@ -70,10 +66,7 @@ class ProbeTable(CatalogQueries):
         self._database.write(
             ref,
             update(embedder_probes)
-            .where(
-                embedder_probes.c.tenant == ref.id,
-                embedder_probes.c.embedder_id == embedder_id,
-            )
+            .where(embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
             # Leave out the vectors, because Postgres would write them again.
             .values(**_measurement_columns(probes)),
         )

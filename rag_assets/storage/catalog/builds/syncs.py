@@ -28,10 +28,15 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import format_count
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    put_row,
+    read_row,
+)
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
 PARTLY = "partly-"
@@ -187,12 +192,7 @@ class SyncTable(CatalogQueries):
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run."""
         row = {**asdict(work), "created_at": func.now(), "spent": 0}
-        self._database.write(
-            ref,
-            upsert(slices)
-            .values(tenant=ref.id, **row)
-            .on_conflict_do_update(index_elements=["tenant"], set_=row),
-        )
+        self._database.write(ref, put_row(slices, {"tenant": ref.id}, row))
 
     def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
@@ -213,12 +213,7 @@ class SyncTable(CatalogQueries):
         return self._database.fetch_value(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
-        self._database.write(
-            ref,
-            upsert(syncs)
-            .values(tenant=ref.id, source=source, **values)
-            .on_conflict_do_update(index_elements=["tenant", "source"], set_=values),
-        )
+        self._database.write(ref, put_row(syncs, {"tenant": ref.id, "source": source}, values))
 
 
 _LEFT = "documents_left"
@@ -317,9 +312,7 @@ class DepartureTable(CatalogQueries):
             .ext(distinct_on(events.c.tenant, source))
             .join(tenants, tenants.c.id == events.c.tenant)
             .where(
-                of_tenant,
-                events.c.kind.in_((_HELD, _LEFT)),
-                events.c.payload.has_key("manifest"),
+                of_tenant, events.c.kind.in_((_HELD, _LEFT)), events.c.payload.has_key("manifest")
             )
             .order_by(events.c.tenant, source, events.c.id.desc())
             .subquery()

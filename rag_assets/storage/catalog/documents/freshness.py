@@ -23,7 +23,7 @@ from sqlalchemy import (
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import CatalogQueries, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, matches_any, matches_document
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
@@ -71,11 +71,7 @@ class FreshnessQuery(CatalogQueries):
     """Queries on `documents` and `document_index`."""
 
     def read(
-        self,
-        tenant_id: str,
-        sources: Collection[str],
-        *,
-        readers: Collection[str] | None = None,
+        self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None = None
     ) -> Freshness:
         """Return a tenant's freshness, in one query.
 
@@ -165,8 +161,7 @@ def select_documents(
 ) -> Select[Any]:
     """Return a query on a tenant's documents and their versions; see FreshnessQuery.read()."""
     is_serving = and_(
-        serving.c.tenant == documents.c.tenant,
-        serving.c.generation == document_index.c.generation,
+        serving.c.tenant == documents.c.tenant, serving.c.generation == document_index.c.generation
     )
     told = () if readers is None else (is_readable(documents, readers),)
     return (
@@ -221,9 +216,7 @@ def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[An
     rows = []
     for table, at, which in zip((source_records, uploads), came, found, strict=True):
         pushed = table.c
-        known = exists().where(
-            documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
-        )
+        known = exists().where(matches_document(documents.c, pushed))
         of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))
         rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
     return rows[0], rows[1]

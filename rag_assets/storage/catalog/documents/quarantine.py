@@ -11,7 +11,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+)
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import (
     fails_in_other_environment,
@@ -143,9 +148,7 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
-        .join(
-            source_records, and_(record.tenant == row.tenant, record.document_id == row.document_id)
-        )
+        .join(source_records, matches_document(record, row))
         .where(
             row.tenant == ref.id,
             matches_any(row.document_id, document_ids),
@@ -242,14 +245,8 @@ def _select_lacking(
     tenant_id: str, answering: int, lacking: int, *columns: ColumnElement[Any]
 ) -> Select[Any]:
     state = documents.c
-    own = and_(
-        _OWN.c.tenant == _FORMER.c.tenant,
-        _OWN.c.document_id == _FORMER.c.document_id,
-        _OWN.c.generation == lacking,
-    )
-    its_document = and_(
-        state.tenant == _FORMER.c.tenant, state.document_id == _FORMER.c.document_id
-    )
+    own = and_(matches_document(_OWN.c, _FORMER.c), _OWN.c.generation == lacking)
+    its_document = matches_document(state, _FORMER.c)
     return (
         select(*columns)
         .select_from(_FORMER)

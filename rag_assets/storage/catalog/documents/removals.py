@@ -49,7 +49,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    put_row,
+)
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
@@ -202,10 +208,7 @@ def _find_tombstone_contents(
     exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
     query = (
         select(table.document_id, table.content_sha256)
-        .outerjoin(
-            documents,
-            (documents.c.tenant == table.tenant) & (documents.c.document_id == table.document_id),
-        )
+        .outerjoin(documents, matches_document(documents.c, table))
         .where(table.tenant == ref.id, matches_any(table.document_id, document_ids), ~exists)
     )
     return dict(connection.execute(query).all())
@@ -235,22 +238,14 @@ def _find_pushed(
 
 
 def _add_tombstone(
-    connection: Connection,
-    ref: TenantRef,
-    document_id: str,
-    content_sha256: str,
-    invalidated: bool,
+    connection: Connection, ref: TenantRef, document_id: str, content_sha256: str, invalidated: bool
 ) -> None:
     content = {
         "content_sha256": content_sha256,
         "pruned_at": func.now(),
         "invalidated": invalidated,
     }
-    connection.execute(
-        upsert(tombstones)
-        .values(tenant=ref.id, document_id=document_id, **content)
-        .on_conflict_do_update(index_elements=["tenant", "document_id"], set_=content)
-    )
+    connection.execute(put_row(tombstones, {"tenant": ref.id, "document_id": document_id}, content))
 
 
 def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
@@ -270,9 +265,7 @@ moved_documents = Table(
     # The document at its new location; a listing records it right afterwards.
     Column("successor", Text, nullable=False),
     ForeignKeyConstraint(
-        ["tenant", "document_id"],
-        ["documents.tenant", "documents.document_id"],
-        ondelete="CASCADE",
+        ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
 
@@ -335,9 +328,7 @@ class MovedDocuments(CatalogQueries):
 def is_moved() -> ColumnElement[bool]:
     """Return the condition that a document's content is now at another location."""
     moved = moved_documents.c
-    return exists().where(
-        moved.tenant == documents.c.tenant, moved.document_id == documents.c.document_id
-    )
+    return exists().where(matches_document(moved, documents.c))
 
 
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:

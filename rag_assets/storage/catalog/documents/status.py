@@ -39,7 +39,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.ingest.sources.record_bodies import DbRowBody
 from rag_assets.ingest.sources.records import EXCLUDED
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    notify,
+)
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns
 from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
@@ -109,9 +115,7 @@ def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> 
         update(documents)
         .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
         .values(
-            status=change.to,
-            updated_at=func.now(),
-            **(NO_FAILURE if change.clears_failure else {}),
+            status=change.to, updated_at=func.now(), **(NO_FAILURE if change.clears_failure else {})
         )
     )
 
@@ -129,10 +133,7 @@ def is_of_generation(
 
 def is_same_document() -> ColumnElement[bool]:
     """Return the condition that joins a row of `document_index` with its document."""
-    return and_(
-        documents.c.tenant == document_index.c.tenant,
-        documents.c.document_id == document_index.c.document_id,
-    )
+    return matches_document(documents.c, document_index.c)
 
 
 def join_versions(generation: int) -> FromClause:
@@ -316,10 +317,7 @@ def put_off_statement(
     key = documents.c.document_key
     environment = bindparam("environment", type_=Text)
     statement = change_status(
-        cause,
-        ref,
-        documents.c.document_id == bindparam("waiting"),
-        key == bindparam("waiting_key"),
+        cause, ref, documents.c.document_id == bindparam("waiting"), key == bindparam("waiting_key")
     ).values(
         error_message=bindparam("message"),
         error_kind=bindparam("kind"),

@@ -10,7 +10,13 @@ from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, sel
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.model import (
     CatalogDocument,
     Document,
@@ -160,12 +166,7 @@ class DocumentTable(CatalogQueries):
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
         """Delete the rows of documents deleted before a time, unless a build or hold keeps them."""
-        held = exists().where(
-            and_(
-                document_index.c.tenant == documents.c.tenant,
-                document_index.c.document_id == documents.c.document_id,
-            )
-        )
+        held = exists().where(matches_document(document_index.c, documents.c))
         return self._database.write(
             ref,
             delete(documents).where(

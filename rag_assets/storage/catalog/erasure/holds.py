@@ -26,7 +26,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+)
 from rag_assets.storage.catalog.erasure.receipts import (
     document_hashes,
     held_records,
@@ -138,11 +143,7 @@ class HoldTable(CatalogQueries):
                 return False
             _record_change(connection, ref, "hold_lifted", scope)
             for kept in (held_texts, held_records, held_uploads):
-                covered = exists().where(
-                    documents.c.tenant == kept.c.tenant,
-                    documents.c.document_id == kept.c.document_id,
-                    is_held(),
-                )
+                covered = exists().where(matches_document(documents.c, kept.c), is_held())
                 connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
@@ -175,11 +176,7 @@ def list_holds(
 
 def is_held() -> ColumnElement[bool]:
     """Return the condition that a hold covers a document, or that it is a disabled upload."""
-    disabled = exists().where(
-        uploads.c.tenant == documents.c.tenant,
-        uploads.c.document_id == documents.c.document_id,
-        ~uploads.c.enabled,
-    )
+    disabled = exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
     return or_(is_row_held(documents), disabled.correlate(documents))
 
 
@@ -205,7 +202,7 @@ def select_source(table: FromClause) -> ColumnElement[str | None]:
         return table.c.source
     return (
         select(documents.c.source)
-        .where(documents.c.tenant == table.c.tenant, documents.c.document_id == table.c.document_id)
+        .where(matches_document(documents.c, table.c))
         .correlate(table)
         .scalar_subquery()
     )

@@ -288,10 +288,7 @@ class RescanTable(CatalogQueries):
             )
 
     def advance(
-        self,
-        scan: Erasure,
-        place: ScanPosition,
-        counts: Mapping[str, Mapping[str, int]],
+        self, scan: Erasure, place: ScanPosition, counts: Mapping[str, Mapping[str, int]]
     ) -> Erasure:
         """Record the progress of a scan, and the counts of what its last batch masked."""
         with self._database.begin_tenant(scan.ref) as connection:

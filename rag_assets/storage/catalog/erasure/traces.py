@@ -471,8 +471,7 @@ class DagsterHistoryTable(CatalogQueries):
             instance, place: see DagsterHistory.
         """
         ran = select(
-            *(tenants.c.id, tenants.c.incarnation),
-            *(literal(instance), literal(place), func.now()),
+            *(tenants.c.id, tenants.c.incarnation), *(literal(instance), literal(place), func.now())
         ).where(tenants.c.state != "REMOVING")
         if tenant_id is not None:
             ran = ran.where(tenants.c.id == tenant_id)

@@ -144,10 +144,7 @@ class InstallationTable(CatalogQueries):
         if row is not None:
             return row
         with self._database.begin() as connection:
-            values = {
-                "id": installation_id or uuid4(),
-                "database": present_database(connection),
-            }
+            values = {"id": installation_id or uuid4(), "database": present_database(connection)}
             connection.execute(insert(installation).values(values).on_conflict_do_nothing())
         row = self.read()
         assert row is not None  # noqa: S101 - rows are never deleted
@@ -183,11 +180,7 @@ class InstallationTable(CatalogQueries):
         """
         others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
-            values = {
-                "id": new_id,
-                "database": present_database(connection),
-                "epoch_kept": False,
-            }
+            values = {"id": new_id, "database": present_database(connection), "epoch_kept": False}
             connection.execute(update(installation).values(values))
             connection.execute(update(catalog_marks).values(kept=False))
             connection.execute(update(tenants).values(home=None))

@@ -10,7 +10,13 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    read_row,
+)
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -192,8 +198,7 @@ class CheckResultTable(CatalogQueries):
             .outerjoin(
                 document_index,
                 and_(
-                    document_index.c.tenant == documents.c.tenant,
-                    document_index.c.document_id == documents.c.document_id,
+                    matches_document(document_index.c, documents.c),
                     document_index.c.generation == serving.c.generation,
                     document_index.c.indexed_key.is_not(None),
                 ),

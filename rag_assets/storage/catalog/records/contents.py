@@ -152,8 +152,7 @@ def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
     new = upsert(table).from_select([*former.selected_columns.keys()], former)
     connection.execute(
         new.on_conflict_do_update(
-            index_elements=["tenant", "document_id", "content_sha256"],
-            set_={"kept_at": func.now()},
+            index_elements=["tenant", "document_id", "content_sha256"], set_={"kept_at": func.now()}
         )
     )
 

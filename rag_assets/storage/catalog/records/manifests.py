@@ -201,12 +201,7 @@ class ManifestTable(CatalogQueries):
             )
             if not is_held:
                 record_departures(
-                    connection,
-                    ref,
-                    source,
-                    len(ids),
-                    is_confirmed=allow_deletes,
-                    is_manifest=True,
+                    connection, ref, source, len(ids), is_confirmed=allow_deletes, is_manifest=True
                 )
                 written = write_records(connection, ref, RecordChanges((), ids), by)
                 notify(connection, ref.id)

@@ -32,7 +32,7 @@ from rag_assets.common.times import stamp
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.storage.catalog.database import TenantRef, matches_any
+from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
@@ -211,9 +211,7 @@ def is_found() -> ColumnElement[bool]:
     """Return the condition that a record is listed: not expired, and with its content."""
     columns = source_records.c
     content = uploads.alias("content")
-    has_content = exists().where(
-        content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
-    )
+    has_content = exists().where(matches_document(content.c, columns))
     is_whole = or_(columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content)
     return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
@@ -242,14 +240,9 @@ def find_wait_starts(
 ) -> dict[str, datetime]:
     """Return the start of the wait of records with an unlisted current version, by document."""
     record, row = source_records.c, documents.c
-    living = exists().where(
-        row.tenant == record.tenant, row.document_id == record.document_id, row.status != "DELETED"
-    )
+    living = exists().where(matches_document(row, record), row.status != "DELETED")
     listed = exists().where(
-        row.tenant == record.tenant,
-        row.document_id == record.document_id,
-        row.status != "DELETED",
-        row.revision == record.revision,
+        matches_document(row, record), row.status != "DELETED", row.revision == record.revision
     )
     query = select(record.document_id, record.waiting_since).where(
         record.tenant == ref.id,
@@ -299,8 +292,7 @@ def _is_settled() -> ColumnElement[bool]:
     """Return the condition that a record was listed and processed in its current version."""
     record, row = source_records.c, documents.c
     return exists().where(
-        row.tenant == record.tenant,
-        row.document_id == record.document_id,
+        matches_document(row, record),
         row.revision == record.revision,
         row.status.not_in(("PROCESSING", "DELETED")),
     )
@@ -317,8 +309,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
         .where(
             record.tenant == ref.id,
             matches_any(record.document_id, document_ids),
-            row.tenant == record.tenant,
-            row.document_id == record.document_id,
+            matches_document(row, record),
             row.revision != record.revision,
         )
         .values(waiting_since=record.changed_at)

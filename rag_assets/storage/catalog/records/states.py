@@ -31,7 +31,12 @@ from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import CatalogQueries, matches_any, read_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    matches_any,
+    matches_document,
+    read_row,
+)
 from rag_assets.storage.catalog.records.model import is_expired, is_found
 from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.tables import (
@@ -110,12 +115,7 @@ class RecordStateQuery(CatalogQueries):
     """Reads `source_records` and `documents`."""
 
     def find(
-        self,
-        tenant_id: str,
-        document_id: str,
-        principals: Collection[str] | None,
-        *,
-        scope: str,
+        self, tenant_id: str, document_id: str, principals: Collection[str] | None, *, scope: str
     ) -> RecordState | None:
         """Return the state of a record; None if it does not exist or may not be read.
 
@@ -218,9 +218,7 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
         NOBODY,
     )
     unlisted = func.coalesce(
-        record.said["access_scope"].astext,
-        case((record.page_uuid.is_not(None), of_page)),
-        scope,
+        record.said["access_scope"].astext, case((record.page_uuid.is_not(None), of_page)), scope
     )
     # A deleted document does not follow the page that it was attached to.
     listed = case((row.status != "DELETED", row.access_scope))
@@ -229,9 +227,7 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
         row.status.in_(("PROCESSING", "DELETED")),
         is_awaiting_build(answering),
     )
-    content = select(uploads.c.content_sha256).where(
-        uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
-    )
+    content = select(uploads.c.content_sha256).where(matches_document(uploads.c, record))
     state = case(
         (or_(~is_found(), is_expired()), "excluded"),
         (func.coalesce(waits, True), "queued"),
@@ -253,9 +249,7 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
             func.coalesce(listed, unlisted).label("access_scope"),
         )
         .select_from(source_records)
-        .outerjoin(
-            documents, and_(row.tenant == record.tenant, row.document_id == record.document_id)
-        )
+        .outerjoin(documents, matches_document(row, record))
         .outerjoin(answering, answering.c.document_id == record.document_id)
         .where(record.tenant == tenant_id)
     )
@@ -267,8 +261,7 @@ def select_answering_versions(tenant_id: str) -> FromClause:
     return (
         select(held.document_id, held.chunk_count)
         .join(
-            serving,
-            and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+            serving, and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation)
         )
         .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
         .subquery("answering")
@@ -327,7 +320,7 @@ class RecordDriftQuery(CatalogQueries):
             compared: ids of the documents to check by hashing their texts again, in Postgres.
         """
         record, row = source_records.c, documents.c
-        mine = exists().where(record.tenant == row.tenant, record.document_id == row.document_id)
+        mine = exists().where(matches_document(record, row))
         missing = select(row.document_id).where(
             row.tenant == tenant_id,
             matches_any(row.source, sources),

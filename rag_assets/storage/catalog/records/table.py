@@ -22,6 +22,7 @@ from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,
     matches_any,
+    matches_document,
     notify,
     read_row,
 )
@@ -140,8 +141,7 @@ class RecordTable(CatalogQueries):
             update(source_records)
             .where(
                 record.tenant == ref.id,
-                row.tenant == record.tenant,
-                row.document_id == record.document_id,
+                matches_document(row, record),
                 row.status == "READY",
                 row.revision == record.revision,
                 record.modified_at.is_not(None),
@@ -185,9 +185,9 @@ class TenantRecords:
             *(files.media_type.label("file_type"), files.size.label("file_size")),
             files.content_sha256.label("file_sha256"),
         )
-        query = query.outerjoin(
-            uploads, (files.tenant == columns.tenant) & (files.document_id == columns.document_id)
-        ).where(columns.tenant == self.tenant_id, columns.source == source, is_found())
+        query = query.outerjoin(uploads, matches_document(files, columns)).where(
+            columns.tenant == self.tenant_id, columns.source == source, is_found()
+        )
         with self.database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for row in rows:

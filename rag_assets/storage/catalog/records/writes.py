@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
-from rag_assets.storage.catalog.database import TenantRef, matches_any
+from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
 from rag_assets.storage.catalog.documents.removals import (
     delete_former_texts,
     delete_records,
@@ -101,14 +101,10 @@ def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update
         .where(
             documents.c.tenant == ref.id,
             matches_any(documents.c.document_id, document_ids),
-            record.tenant == documents.c.tenant,
-            record.document_id == documents.c.document_id,
+            matches_document(record, documents.c),
             record.page_uuid.is_distinct_from(documents.c.page_uuid),
         )
-        .values(
-            access_scope=NOBODY,
-            document_key=func.concat("moved ", documents.c.document_key),
-        )
+        .values(access_scope=NOBODY, document_key=func.concat("moved ", documents.c.document_key))
     )
 
 
@@ -133,10 +129,7 @@ class RecordsWritten:
 
 
 def write_records(
-    connection: Connection,
-    ref: TenantRef,
-    changes: RecordChanges,
-    by: str,
+    connection: Connection, ref: TenantRef, changes: RecordChanges, by: str
 ) -> RecordsWritten:
     """Store and remove records.
 
@@ -300,10 +293,7 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
     at = new.table_valued("document_id", "modified_at", name="at").render_derived()
     connection.execute(
         update(source_records)
-        .where(
-            source_records.c.tenant == ref.id,
-            source_records.c.document_id == at.c.document_id,
-        )
+        .where(source_records.c.tenant == ref.id, source_records.c.document_id == at.c.document_id)
         .values(
             pushed_at=func.clock_timestamp(),
             modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
@@ -338,9 +328,7 @@ def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
 def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
     living = exists().where(
-        documents.c.tenant == tombstones.c.tenant,
-        documents.c.document_id == tombstones.c.document_id,
-        documents.c.status != "DELETED",
+        matches_document(documents.c, tombstones.c), documents.c.status != "DELETED"
     )
     return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
         tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, contents), ~living

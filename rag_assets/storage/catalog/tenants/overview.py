@@ -284,16 +284,10 @@ def _entry_counts(ids: CTE) -> Subquery:
         serving.c.generation == document_index.c.generation,
     )
     return (
-        select(
-            document_index.c.tenant,
-            func.sum(document_index.c.chunk_count).label("entries"),
-        )
+        select(document_index.c.tenant, func.sum(document_index.c.chunk_count).label("entries"))
         .join(serving, is_serving)
         .join(documents, is_same_document())
-        .where(
-            document_index.c.tenant.in_(select(ids.c.id)),
-            documents.c.status != "DELETED",
-        )
+        .where(document_index.c.tenant.in_(select(ids.c.id)), documents.c.status != "DELETED")
         .group_by(document_index.c.tenant)
         .subquery()
     )

@@ -31,7 +31,14 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
-from rag_assets.storage.catalog.database import TENANTS, CatalogQueries, TenantRef, notify, read_row
+from rag_assets.storage.catalog.database import (
+    TENANTS,
+    CatalogQueries,
+    TenantRef,
+    notify,
+    put_row,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.status import request_reindex
 from rag_assets.storage.catalog.records.model import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
@@ -224,11 +231,7 @@ class ApplicationSettingsTable(CatalogQueries):
                 "updated_at": func.clock_timestamp(),
                 "updated_by": by,
             }
-            connection.execute(
-                upsert(rag_settings)
-                .values(tenant=ref.id, **values)
-                .on_conflict_do_update(index_elements=["tenant"], set_=values)
-            )
+            connection.execute(put_row(rag_settings, {"tenant": ref.id}, values))
             config = overlaid(operators, present)
             start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(

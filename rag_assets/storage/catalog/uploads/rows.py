@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, or_
 
-from rag_assets.storage.catalog.database import TenantRef, matches_any
+from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
@@ -44,11 +44,7 @@ def delete_uploads(
         for table in (record_files, uploads)
     )
     if gone:
-        covered = exists().where(
-            documents.c.tenant == held_texts.c.tenant,
-            documents.c.document_id == held_texts.c.document_id,
-            is_held(),
-        )
+        covered = exists().where(matches_document(documents.c, held_texts.c), is_held())
         connection.execute(
             delete(held_texts).where(
                 held_texts.c.tenant == ref.id,
@@ -64,8 +60,7 @@ def is_pushed_again() -> ColumnElement[bool]:
     return or_(
         *(
             exists().where(
-                table.c.tenant == documents.c.tenant,
-                table.c.document_id == documents.c.document_id,
+                matches_document(table.c, documents.c),
                 table.c.revision.is_distinct_from(documents.c.revision),
                 *which,
             )
@@ -80,18 +75,13 @@ def is_pushed_again() -> ColumnElement[bool]:
 def is_of_record() -> ColumnElement[bool]:
     """Return the condition that an upload is the content of a pushed record, with its revision."""
     record = source_records.alias("its_record")
-    return exists().where(
-        record.c.tenant == uploads.c.tenant, record.c.document_id == uploads.c.document_id
-    )
+    return exists().where(matches_document(record.c, uploads.c))
 
 
 def _has_content() -> ColumnElement[bool]:
     """Return the condition that a pushed record is a file, with its content in an upload."""
     content = uploads.alias("its_content")
-    return exists().where(
-        content.c.tenant == source_records.c.tenant,
-        content.c.document_id == source_records.c.document_id,
-    )
+    return exists().where(matches_document(content.c, source_records.c))
 
 
 def has_unlisted_content() -> ColumnElement[bool]:
@@ -99,8 +89,7 @@ def has_unlisted_content() -> ColumnElement[bool]:
     return or_(
         *(
             exists().where(
-                table.c.tenant == documents.c.tenant,
-                table.c.document_id == documents.c.document_id,
+                matches_document(table.c, documents.c),
                 table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
                 *which,
             )

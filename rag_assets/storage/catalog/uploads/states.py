@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from sqlalchemy import ColumnElement, Row, Select, and_, case, select, tuple_
 
 from rag_assets.common.failure_kinds import FailureKind
-from rag_assets.storage.catalog.database import CatalogQueries, read_row
+from rag_assets.storage.catalog.database import CatalogQueries, matches_document, read_row
 from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.storage.catalog.uploads.model import UploadedFile, uploads
@@ -99,10 +99,7 @@ def _select_states(tenant_id: str) -> Select[Any]:
             held.token_count,
             held.chunk_set_key,
         )
-        .outerjoin(
-            documents,
-            and_(state.tenant == uploads.c.tenant, state.document_id == uploads.c.document_id),
-        )
+        .outerjoin(documents, matches_document(state, uploads.c))
         .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
         .outerjoin(
             document_index,

@@ -18,7 +18,6 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
-    and_,
     delete,
     exists,
     func,
@@ -36,6 +35,7 @@ from rag_assets.storage.catalog.database import (
     Database,
     TenantRef,
     matches_any,
+    matches_document,
     notify,
     read_row,
 )
@@ -185,11 +185,9 @@ class UploadTable(CatalogQueries):
     def forget_texts(self, ref: TenantRef) -> None:
         """Delete the data kept of disabled uploads that are enabled and indexed again."""
         again = exists().where(
-            documents.c.tenant == held_texts.c.tenant,
-            documents.c.document_id == held_texts.c.document_id,
+            matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
-            uploads.c.tenant == documents.c.tenant,
-            uploads.c.document_id == documents.c.document_id,
+            matches_document(uploads.c, documents.c),
             ~is_held(),
         )
         self._database.write(ref, delete(held_texts).where(held_texts.c.tenant == ref.id, again))
@@ -263,10 +261,7 @@ def _select_uploads(tenant_id: str) -> Select[Any]:
 
 
 def _is_its_document() -> ColumnElement[bool]:
-    return and_(
-        documents.c.tenant == uploads.c.tenant,
-        documents.c.document_id == uploads.c.document_id,
-    )
+    return matches_document(documents.c, uploads.c)
 
 
 def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
@@ -296,8 +291,7 @@ def _read_upload(row: Row[Any]) -> Upload:
 
 def _unknown_upload() -> UnknownDocument:
     return UnknownDocument(
-        "there is no upload with this id",
-        hint="use an id from the list of uploads",
+        "there is no upload with this id", hint="use an id from the list of uploads"
     )
 
 
@@ -330,10 +324,7 @@ class TenantUploads:
         query = (
             select(tenants.c.incarnation, table.content_sha256)
             .join(tenants, tenants.c.id == table.tenant)
-            .where(
-                table.tenant == self.tenant_id,
-                table.document_id == document_id(source, path),
-            )
+            .where(table.tenant == self.tenant_id, table.document_id == document_id(source, path))
         )
         with self.database.begin() as connection:
             row = connection.execute(query).first()

@@ -90,12 +90,7 @@ class ElasticsearchEntries:
         return self._refresh_after(index_name, deleted)
 
     def set_scopes(
-        self,
-        index_name: str,
-        owner: Owner,
-        scopes: Mapping[str, str],
-        *,
-        guard: Callable[[], None],
+        self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
         self._ownership.require(index_name)
         self._refresh(index_name)
@@ -211,11 +206,7 @@ class ElasticsearchEntries:
         refresh(self._client, index_name)
 
     def _other_versions(
-        self,
-        index_name: str,
-        owner: Owner,
-        document_ids: list[str],
-        kept: Mapping[str, str | None],
+        self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
         query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
         for hit in self._pages(index_name, owner, query, ["document_id", "index_key"]):
@@ -261,9 +252,7 @@ def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
 
 
 def bulk(
-    client: Elasticsearch,
-    actions: Iterable[dict[str, Any]],
-    make_writable: Callable[[str], bool],
+    client: Elasticsearch, actions: Iterable[dict[str, Any]], make_writable: Callable[[str], bool]
 ) -> int:
     """Execute actions in bounded requests, two at a time; return the number of actions.
 

@@ -58,9 +58,7 @@ _NO_MASTER: Final = _Condition(
     " Elasticsearch",
 )
 _BUSY: Final = _Condition(
-    ServiceUnavailable,
-    "Elasticsearch is overloaded: it rejects requests",
-    "try again in a moment",
+    ServiceUnavailable, "Elasticsearch is overloaded: it rejects requests", "try again in a moment"
 )
 _OTHER_MAPPING: Final = _Condition(
     IndexInconsistent,
@@ -140,9 +138,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "strict_dynamic_mapping_exception": _OTHER_MAPPING,
     "document_parsing_exception": _OTHER_MAPPING,
     "query_shard_exception": _Condition(
-        IndexInconsistent,
-        "{index} has a different mapping than its build",
-        _REPAIR,
+        IndexInconsistent, "{index} has a different mapping than its build", _REPAIR
     ),
     "mapper_parsing_exception": _LACKS_FEATURES,
     "named_object_not_found_exception": _LACKS_FEATURES,

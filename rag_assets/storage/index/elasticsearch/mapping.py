@@ -142,9 +142,7 @@ def index_body(
                 **index_settings(layout, is_serverless=is_serverless),
                 "mapping": {"total_fields": {"limit": 64}},
             },
-            "analysis": {
-                "analyzer": {"prose": {"type": "standard", "stopwords": "_english_"}},
-            },
+            "analysis": {"analyzer": {"prose": {"type": "standard", "stopwords": "_english_"}}},
         },
         "mappings": {
             "dynamic": "strict",

@@ -39,10 +39,7 @@ from rag_assets.storage.index.terms import (
     weighed_words,
 )
 
-ENTRY_OPTIONS: Mapping[str, Any] = {
-    "_source": {"excludes": ["terms"]},
-    "track_total_hits": False,
-}
+ENTRY_OPTIONS: Mapping[str, Any] = {"_source": {"excludes": ["terms"]}, "track_total_hits": False}
 """The options of a search that returns whole entries."""
 
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
@@ -139,10 +136,7 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
 
 
 def cosine_search(
-    owner: Owner,
-    vector: npt.NDArray[np.float32],
-    clauses: Sequence[Mapping[str, Any]],
-    limit: int,
+    owner: Owner, vector: npt.NDArray[np.float32], clauses: Sequence[Mapping[str, Any]], limit: int
 ) -> dict[str, Any]:
     """Return a search that scores the entries that match these clauses by cosine.
 
@@ -229,10 +223,7 @@ def _match_modification_time(
 
 
 def _by_vector(
-    owner: Owner,
-    vector: npt.NDArray[np.float32],
-    limit: int,
-    clauses: Sequence[Mapping[str, Any]],
+    owner: Owner, vector: npt.NDArray[np.float32], limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     nearest: dict[str, Any] = {
         "field": "vector",
@@ -318,10 +309,7 @@ def _counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
 
 
 def words_ranking(
-    owner: Owner,
-    request: RankingRequest,
-    words: QueryWords,
-    weights: Mapping[str, WeighedWord],
+    owner: Owner, request: RankingRequest, words: QueryWords, weights: Mapping[str, WeighedWord]
 ) -> dict[str, Any]:
     """Return the search for a ranking by words.
 

@@ -214,22 +214,12 @@ class ElasticsearchCheck:
     warnings: list[str]
 
 
-def indexing_role(prefix: str) -> dict[str, Any]:
-    """Return the smallest role for everything that the project does.
+def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
+    """Return the smallest role for indexing, which includes everything, or for searching.
 
     Args:
         prefix: prefix of the names of the installation's indexes.
     """
-    return build_role("indexing", prefix)
-
-
-def searching_role(prefix: str) -> dict[str, Any]:
-    """Return the smallest role for searches; see indexing_role."""
-    return build_role("searching", prefix)
-
-
-def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
-    """Return the smallest role for a purpose; see indexing_role."""
     index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
 

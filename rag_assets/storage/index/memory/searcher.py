@@ -118,8 +118,7 @@ def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
 def missing_index(index_name: str) -> IndexInconsistent:
     """Return the error for a missing index."""
     return IndexInconsistent(
-        f"index {index_name!r} is gone",
-        hint="restore it with `rag-assets sync --repair`",
+        f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
     )
 
 

@@ -187,12 +187,7 @@ class MemoryEntries:
         return self.delete(index_name, owner.tenant, ids)
 
     def set_scopes(
-        self,
-        index_name: str,
-        owner: Owner,
-        scopes: Mapping[str, str],
-        *,
-        guard: Callable[[], None],
+        self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
         guard()
         with self._memory.lock:

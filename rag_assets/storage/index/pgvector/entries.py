@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -139,8 +139,7 @@ class PgVectors:
             statement = sql.SQL("DELETE FROM {} WHERE entry_id = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks")
             )
-            with self._connection() as connection:
-                connection.execute(statement, [list(ids)])
+            self._execute(statement, [list(ids)])
 
     def delete_other_versions(self, owner: Owner, kept: Mapping[str, str | None]) -> int:
         """Delete entries of other versions of these documents; return their number."""
@@ -150,9 +149,8 @@ class PgVectors:
         ).format(self._chunks(owner))
         deleted = 0
         for batch in batched(kept, _DOCUMENTS):
-            with self._connection() as connection:
-                keys = [kept[document_id] for document_id in batch]
-                deleted += connection.execute(statement, [list(batch), keys]).rowcount
+            keys = [kept[document_id] for document_id in batch]
+            deleted += self._execute(statement, [list(batch), keys]).rowcount
         return deleted
 
     def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
@@ -160,8 +158,7 @@ class PgVectors:
         statement = sql.SQL(
             "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
         ).format(self._chunks(owner))
-        with self._connection() as connection:
-            connection.execute(statement, [list(documents), list(ids)])
+        self._execute(statement, [list(documents), list(ids)])
 
     def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
         """Set the access scope of the entries of documents, by document_id."""
@@ -171,8 +168,7 @@ class PgVectors:
             " WHERE c.document_id = given.document_id AND c.access_scope <> given.scope"
         ).format(self._chunks(owner))
         for batch in batched(scopes, _DOCUMENTS):
-            with self._connection() as connection:
-                connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
+            self._execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and the checksum of a build's vectors, by version of each document.
@@ -183,16 +179,11 @@ class PgVectors:
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
-        ).format(
-            _CHECKSUM,
-            self._chunks(owner),
-            sql.Identifier(self._layout.schema(owner), "rag_vectors"),
-        )
+        ).format(_CHECKSUM, self._chunks(owner), self._vectors(owner))
         if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
-        with self._connection() as connection:
-            for document_id, key, scope, count, ids in connection.execute(query):
-                yield VersionCount(document_id, key, scope, count, int(ids))
+        for document_id, key, scope, count, ids in self._execute(query):
+            yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
         """Return the number of vectors with a length other than 1; 0 without tables."""
@@ -200,19 +191,17 @@ class PgVectors:
             return 0
         query = sql.SQL(
             "SELECT count(*) FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001"
-        ).format(sql.Identifier(self._layout.schema(owner), "rag_vectors"))
-        with self._connection() as connection:
-            row = connection.execute(query).fetchone()
+        ).format(self._vectors(owner))
+        row = self._execute(query).fetchone()
         return int(row[0]) if row else 0
 
     def delete_unsound(self, owner: Owner) -> None:
         """Delete vectors with a length other than 1, so that they are copied again."""
         statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
-            sql.Identifier(self._layout.schema(owner), "rag_vectors")
+            self._vectors(owner)
         )
         if self._schemas(self._layout.schema(owner)):
-            with self._connection() as connection:
-                connection.execute(statement)
+            self._execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
         """Return the ids of a tenant's entries with one of these values in a column."""
@@ -221,16 +210,14 @@ class PgVectors:
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
             )
-            with self._connection() as connection:
-                found += [str(row[0]) for row in connection.execute(query, [list(values)])]
+            found += [str(row[0]) for row in self._execute(query, [list(values)])]
         return found
 
     def vacuum(self, tenant: str) -> None:
         """Free the disk space of deleted rows in a tenant's builds."""
         for schema in self._schemas(self._layout.of_tenant(tenant)):
-            with self._connection() as connection:
-                for table in ("rag_vectors", "rag_chunks"):
-                    connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
+            for table in ("rag_vectors", "rag_chunks"):
+                self._execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
 
     def drop(self, owner: Owner) -> None:
         """Delete a build's tables, if they exist."""
@@ -248,9 +235,7 @@ class PgVectors:
     def schemas(self, tenant: str | None = None) -> list[str]:
         """Return the schemas of a tenant's builds, or of all builds, under any prefix, sorted."""
         ending = "" if tenant is None else tables.tenant_part(tenant)
-        with self._connection() as connection:
-            rows = connection.execute(_OWN_SCHEMAS, [ending, self._comment])
-            return [str(row[0]) for row in rows]
+        return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
 
     def adopt(self, owners: Iterable[Owner]) -> None:
         """Claim the schemas of builds that an earlier version made without an owner."""
@@ -260,9 +245,7 @@ class PgVectors:
 
     def take_over(self, former: UUID) -> None:
         """Claim the schemas of the installation from which this server was copied."""
-        with self._connection() as connection:
-            rows = connection.execute(_OWN_SCHEMAS, ["", tables.format_comment(former)]).fetchall()
-        for row in rows:
+        for row in self._execute(_OWN_SCHEMAS, ["", tables.format_comment(former)]):
             self._set_comment(str(row[0]))
 
     def drop_schema(self, schema: str) -> None:
@@ -272,8 +255,7 @@ class PgVectors:
             ForeignInstallation: the schema belongs to another installation.
         """
         self._require_own(schema)
-        with self._connection() as connection:
-            connection.execute(_DROP.format(sql.Identifier(schema)))
+        self._execute(_DROP.format(sql.Identifier(schema)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -291,31 +273,30 @@ class PgVectors:
         )
 
     def _owner_comment(self, schema: str) -> str | None:
-        with self._connection() as connection:
-            row = connection.execute(_COMMENT, [schema]).fetchone()
+        row = self._execute(_COMMENT, [schema]).fetchone()
         return None if row is None else row[0]
 
     def _set_comment(self, schema: str) -> None:
-        with self._connection() as connection:
-            connection.execute(tables.build_comment_statement(schema, self._comment))
+        self._execute(tables.build_comment_statement(schema, self._comment))
 
     def _chunks(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")
 
+    def _vectors(self, owner: Owner) -> sql.Identifier:
+        return sql.Identifier(self._layout.schema(owner), "rag_vectors")
+
     def _is_former(self, owner: Owner) -> bool:
         """Return whether a build's tables are of a former version and lack columns."""
         table = self._chunks(owner).as_string()
-        with self._connection() as connection:
-            found = {str(row[0]) for row in connection.execute(_COLUMNS, [table])}
+        found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
         return bool(found) and not found.issuperset(COLUMNS)
 
     def _schemas(self, prefix: str) -> list[str]:
-        with self._connection() as connection:
-            return [str(row[0]) for row in connection.execute(_SCHEMAS, [prefix])]
+        return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
 
     def _writing(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:
         chunks = self._chunks(owner)
-        vectors = sql.Identifier(self._layout.schema(owner), "rag_vectors")
+        vectors = self._vectors(owner)
         columns = sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
         values = sql.SQL(", ").join(map(sql.Placeholder, COLUMNS))
         changed = sql.SQL(", ").join(
@@ -331,6 +312,13 @@ class PgVectors:
                 " ON CONFLICT (rag_chunk_id) DO UPDATE SET embedding = excluded.embedding"
             ).format(vectors, chunks),
         )
+
+    def _execute(
+        self, statement: sql.Composed | LiteralString, values: Sequence[Any] | None = None
+    ) -> psycopg.Cursor[Any]:
+        """Execute a statement in its own transaction; its rows are fetched."""
+        with self._connection() as connection:
+            return connection.execute(statement, values)
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:

@@ -12,9 +12,8 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.server import (
+    build_role,
     check_elasticsearch,
-    indexing_role,
-    searching_role,
 )
 from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.installation import FAST, Installation, new_installation
@@ -32,8 +31,8 @@ READ_ONLY = {"indices": [{"names": ["rag-*"], "privileges": ["read"]}]}
 @pytest.fixture(scope="module")
 def server() -> Iterator[SecuredServer]:
     roles = {
-        "indexing": indexing_role(PREFIX),
-        "searching": searching_role(PREFIX),
+        "indexing": build_role("indexing", PREFIX),
+        "searching": build_role("searching", PREFIX),
         "reading": READ_ONLY,
     }
     with server_directory() as directory, secured_server(directory, roles) as started:
