@@ -375,11 +375,7 @@ class GenerationTable(CatalogQueries):
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
-                update(generations)
-                .where(
-                    generations.c.tenant == ref.id, generations.c.generation == generation.number
-                )
-                .values(**place)
+                update(generations).where(_is_generation(ref, generation)).values(**place)
             )
             connection.execute(
                 update(serving)
@@ -391,9 +387,7 @@ class GenerationTable(CatalogQueries):
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
         self._database.write(
             ref,
-            delete(generations).where(
-                generations.c.tenant == ref.id, generations.c.generation == generation.number
-            ),
+            delete(generations).where(_is_generation(ref, generation)),
         )
 
     def count_in_index(self, index_name: str) -> int:

@@ -121,11 +121,11 @@ class RecordFreshnessQuery(CatalogQueries):
         # Use this once per statement: each further use would walk the tree again.
         out = select_excluded_pages(tenant_id)
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
-        came = [_subquery_value(select(func.min(rows.c[0]))) for rows in unlisted]
+        came = [select(func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
         first = func.least(func.min(case(*waits)), *came)
         depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
         for rows in unlisted:
-            depth += _subquery_value(select(func.count()).select_from(rows))
+            depth += select(func.count()).select_from(rows).scalar_subquery()
         stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
         kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
         settled = and_(kept, documents.c.status == "FAILED")
@@ -269,7 +269,7 @@ def _wait_conditions(
 ) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
     """Return the conditions that a document waits, each with its start time."""
     row, own = documents.c, record.c
-    uploaded_at = _subquery_value(select(uploads.c.updated_at).where(*_is_its_upload()))
+    uploaded_at = select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
     pushed_at = func.coalesce(own.waiting_since, uploaded_at)
     is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
     is_held = or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
@@ -313,28 +313,17 @@ def _count_left_out(
     """Return the number of records that are kept but not listed."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
-        return _subquery_value(kept)
+        return kept.scalar_subquery()
     # All of these are attached to pages, because only comments and files are kept like this.
     rows = select_placed_records(tenant_id, literal(NOBODY)).where(~is_found())
     placed = add_excluded_scopes(rows, out)
-    return _subquery_value(
-        select(func.count()).select_from(placed).where(is_readable(placed, [*readers]))
-    )
+    count = select(func.count()).select_from(placed).where(is_readable(placed, [*readers]))
+    return count.scalar_subquery()
 
 
 def _separate_vectors(tenant_id: str) -> ColumnElement[Any]:
-    return _subquery_value(
-        select(generations.c.vectors_beside)
-        .join(
-            serving,
-            and_(
-                serving.c.tenant == generations.c.tenant,
-                serving.c.generation == generations.c.generation,
-            ),
-        )
-        .where(generations.c.tenant == tenant_id)
+    its_build = and_(
+        serving.c.tenant == generations.c.tenant, serving.c.generation == generations.c.generation
     )
-
-
-def _subquery_value(query: Select[Any]) -> ColumnElement[Any]:
-    return query.scalar_subquery()
+    query = select(generations.c.vectors_beside).join(serving, its_build)
+    return query.where(generations.c.tenant == tenant_id).scalar_subquery()

@@ -131,19 +131,8 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
         equal = {"terms": {"text_key": list(request.by.keys)}}
         return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
     # The limit decides how the vectors are searched, regardless of how many hits are returned.
-    found = _by_vector(owner, request.by, request.limit, clauses)
+    found = cosine_search(owner, request.by, clauses, request.limit)
     return {**found, "size": request.returned}
-
-
-def cosine_search(
-    owner: Owner, vector: npt.NDArray[np.float32], clauses: Sequence[Mapping[str, Any]], limit: int
-) -> dict[str, Any]:
-    """Return a search that scores the entries that match these clauses by cosine.
-
-    Args:
-        limit: the maximum number of matching entries.
-    """
-    return _by_vector(owner, vector, limit, clauses)
 
 
 def id_clause(ids: Sequence[str]) -> dict[str, Any]:
@@ -222,9 +211,10 @@ def _match_modification_time(
     return [{"range": {"modified_at": limits}}] if limits else []
 
 
-def _by_vector(
-    owner: Owner, vector: npt.NDArray[np.float32], limit: int, clauses: Sequence[Mapping[str, Any]]
+def cosine_search(
+    owner: Owner, vector: npt.NDArray[np.float32], clauses: Sequence[Mapping[str, Any]], limit: int
 ) -> dict[str, Any]:
+    """Return a search for the entries most similar to a vector among those that match clauses."""
     nearest: dict[str, Any] = {
         "field": "vector",
         "query_vector": vector,
@@ -439,7 +429,8 @@ def parse_ranking(
     """Return the candidates of one ranking's hits, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
-    return sort_candidates(parse_candidate(id_of, hit, score(hit)) for hit in found)
+    candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
+    return sorted(candidates, key=lambda one: (-one.score, one.id))
 
 
 def cosine(hit: Mapping[str, Any]) -> float:
@@ -450,11 +441,6 @@ def cosine(hit: Mapping[str, Any]) -> float:
 def _words_score(hit: Mapping[str, Any]) -> float:
     # The last digits of float sums depend on the order in which the index adds the values.
     return float(f"{hit['_score']:.6g}")
-
-
-def sort_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates sorted best first, ties broken by id."""
-    return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
 def parse_scanned_hit(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
