@@ -128,9 +128,8 @@ class ProviderKeyTable(CatalogQueries):
     def list_of_organization(self, organization_id: str) -> list[StoredKey]:
         """Return an organization's own keys, by provider."""
         query = _select_keys().where(provider_keys.c.organization == organization_id)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(provider_keys.c.provider))
-            return [_read_key(row) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(provider_keys.c.provider))
+        return [_read_key(row) for row in rows]
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; return whether it existed."""

@@ -212,9 +212,8 @@ class GenerationTable(CatalogQueries):
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
-        with self._database.begin() as connection:
-            rows = connection.execute(query.where(generations.c.vectors_beside.is_not(None)))
-            return [(row.id, row.incarnation, row.generation) for row in rows]
+        rows = self._database.fetch_rows(query.where(generations.c.vectors_beside.is_not(None)))
+        return [(row.id, row.incarnation, row.generation) for row in rows]
 
     def serving(self, tenant_id: str) -> Generation | None:
         """Return the serving generation; None before the first is published."""
@@ -385,10 +384,7 @@ class GenerationTable(CatalogQueries):
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        self._database.write(
-            ref,
-            delete(generations).where(_is_generation(ref, generation)),
-        )
+        self._database.write(ref, delete(generations).where(_is_generation(ref, generation)))
 
     def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""

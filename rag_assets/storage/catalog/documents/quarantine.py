@@ -206,11 +206,10 @@ class FormerVersionTable(CatalogQueries):
         row = _FORMER.c
         columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
         query = _select_lacking(tenant_id, answering, lacking, *columns)
-        with self._database.begin() as connection:
-            rows = connection.execute(
-                query.where(failed, matches_any(_FORMER.c.document_id, document_ids))
-            )
-            return [FormerVersion(*row) for row in rows]
+        rows = self._database.fetch_rows(
+            query.where(failed, matches_any(_FORMER.c.document_id, document_ids))
+        )
+        return [FormerVersion(*row) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
         """Retry the permanently failed documents of all such versions; return their number."""

@@ -310,9 +310,8 @@ class IndexTable(CatalogQueries):
 
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
         """Return the entries that builds of these tenants should have, by tenant and generation."""
-        with self._database.begin() as connection:
-            rows = connection.execute(select_expected_entries(), {"tenants": list(tenant_ids)})
-            return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
+        rows = self._database.fetch_rows(select_expected_entries(), {"tenants": list(tenant_ids)})
+        return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
 
     def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""

@@ -191,9 +191,8 @@ class RescanTable(CatalogQueries):
             )
             for held in (document_index, held_texts)
         ]
-        with self._database.begin() as connection:
-            rows = connection.execute(queries[0].union(queries[1]))
-            return [RecordedKeys(*row) for row in rows]
+        rows = self._database.fetch_rows(queries[0].union(queries[1]))
+        return [RecordedKeys(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
         """Return the next documents of a tenant by id, including deleted documents."""

@@ -200,9 +200,8 @@ class EventTable(CatalogQueries):
             query = query.where(events.c.payload["caller"].astext == caller)
         if before is not None:
             query = query.where(events.c.id < before)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            found = [_read_event(row, visible=row.visible) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
+        found = [_read_event(row, visible=row.visible) for row in rows]
         return found if readers is None else [_hide_search(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
@@ -228,9 +227,8 @@ class EventTable(CatalogQueries):
         query = select(events).where(events.c.tenant == tenant_id)
         if kind is not None:
             query = query.where(events.c.kind == kind)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            return [read_row(Event, row) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
+        return [read_row(Event, row) for row in rows]
 
 
 def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:

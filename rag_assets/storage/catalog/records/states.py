@@ -167,9 +167,8 @@ class RecordStateQuery(CatalogQueries):
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
-        with self._database.begin() as connection:
-            found = connection.execute(query.order_by(*order).limit(limit))
-            return [_state(row) for row in found]
+        found = self._database.fetch_rows(query.order_by(*order).limit(limit))
+        return [_state(row) for row in found]
 
 
 def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnElement[bool]:

@@ -115,9 +115,8 @@ class RecordTable(CatalogQueries):
         query = select(columns.document_id, columns.record_key, columns.modified_at).where(
             columns.tenant == tenant_id, matches_any(columns.document_id, document_ids)
         )
-        with self._database.begin() as connection:
-            rows = connection.execute(query)
-            return {row.document_id: RecordVersion(row.record_key, row.modified_at) for row in rows}
+        rows = self._database.fetch_rows(query)
+        return {row.document_id: RecordVersion(row.record_key, row.modified_at) for row in rows}
 
     def forget_former_contents(self, ref: TenantRef) -> list[str]:
         """Delete the former texts and files that no document of a tenant needs any more.
@@ -208,8 +207,7 @@ class TenantRecords:
         query = select(columns.document_id).where(
             columns.tenant == self.tenant_id, columns.source == source, ~is_found()
         )
-        with self.database.begin() as connection:
-            return frozenset(connection.scalars(query))
+        return frozenset(self.database.fetch_values(query))
 
     def state(self, source: str) -> str:
         """Return the newest revision and the number of records; a revision is never used again.
@@ -222,8 +220,7 @@ class TenantRecords:
             func.count(),
             func.count().filter(columns.resolved_at.is_not(None) & is_expired()),
         ).where(columns.tenant == self.tenant_id, columns.source == source)
-        with self.database.begin() as connection:
-            newest, count, expired = connection.execute(query).one()
+        newest, count, expired = self.database.fetch_one(query)
         return f"{newest or 0:x}-{count - expired:x}"
 
     def former_text(self, document_id: str, content_sha256: str) -> str | None:
@@ -234,8 +231,7 @@ class TenantRecords:
             columns.document_id == document_id,
             columns.content_sha256 == content_sha256,
         )
-        with self.database.begin() as connection:
-            text: str | None = connection.scalar(query)
+        text: str | None = self.database.fetch_value(query)
         return text
 
     def text(self, document_id: str) -> str | None:
@@ -245,8 +241,7 @@ class TenantRecords:
         query = select(columns.text).where(
             columns.tenant == self.tenant_id, columns.document_id == document_id
         )
-        with self.database.begin() as connection:
-            text: str | None = connection.scalar(query)
+        text: str | None = self.database.fetch_value(query)
         return text
 
 

@@ -112,16 +112,14 @@ class TenantTable(CatalogQueries):
 
     def all(self) -> list[TenantRecord]:
         """Return every tenant, by id."""
-        with self._database.begin() as connection:
-            rows = connection.execute(select_tenants().order_by(tenants.c.id))
-            return [read_tenant(row) for row in rows]
+        rows = self._database.fetch_rows(select_tenants().order_by(tenants.c.id))
+        return [read_tenant(row) for row in rows]
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return the incarnation and the time of the last change of each active tenant, by id."""
         query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.where(tenants.c.state == "ACTIVE").order_by("id"))
-            return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
+        rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))
+        return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, by id."""
@@ -137,9 +135,8 @@ class TenantTable(CatalogQueries):
     def list_of_organization(self, organization: str) -> list[TenantRecord]:
         """Return the tenants with this organization in their configuration, by id."""
         query = select_tenants().where(tenants.c.organization == organization)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(tenants.c.id))
-            return [read_tenant(row) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(tenants.c.id))
+        return [read_tenant(row) for row in rows]
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """Return one tenant; None if it does not exist."""

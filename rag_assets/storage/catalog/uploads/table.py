@@ -326,8 +326,7 @@ class TenantUploads:
             .join(tenants, tenants.c.id == table.tenant)
             .where(table.tenant == self.tenant_id, table.document_id == document_id(source, path))
         )
-        with self.database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self.database.fetch_row(query)
         return None if row is None else (row.incarnation, row.content_sha256)
 
     def former(self, source: str, path: str, content_sha256: str) -> int | None:
@@ -342,8 +341,7 @@ class TenantUploads:
                 kept.content_sha256 == content_sha256,
             )
         )
-        with self.database.begin() as connection:
-            incarnation: int | None = connection.scalar(query)
+        incarnation: int | None = self.database.fetch_value(query)
         return incarnation
 
 
