@@ -151,9 +151,8 @@ class Entries:
     def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
         """Return entries by id, in the order of their capture, without unknown ids."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(_STAGED.timestamp, _STAGED.id))
-            return [entry_from_row(row) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(_STAGED.timestamp, _STAGED.id))
+        return [entry_from_row(row) for row in rows]
 
     def find_by_contributor(
         self, tenant_id: str, *, project_id: UUID | None, token: str | None
@@ -165,8 +164,7 @@ class Entries:
         if token is not None:
             names = {token, f"token:{token}"}
             query = query.where(matches_any(_STAGED.contributed_by, names))
-        with self._database.begin() as connection:
-            return [entry_from_row(row) for row in connection.execute(query)]
+        return [entry_from_row(row) for row in self._database.fetch_rows(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
         """Delete entries that no checkpoint has taken; return their number."""

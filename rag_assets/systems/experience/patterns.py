@@ -34,7 +34,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.api.experience_responses import Pattern, UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import CatalogQueries
 from rag_assets.systems.experience.differences import load_words
 from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.errors import UnknownExperience
@@ -109,11 +109,8 @@ def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
     return and_(_STAGED.embedded, _STAGED.embedded_at >= cutoff)
 
 
-class PatternReader:
+class PatternReader(CatalogQueries):
     """Reads patterns and their entries."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read_of_entries(
         self,
@@ -215,8 +212,7 @@ class PatternReader:
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id == pattern, is_living(cutoff))
             .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
         )
-        with self._database.begin() as connection:
-            return [entry_from_row(row) for row in connection.execute(query)]
+        return [entry_from_row(row) for row in self._database.fetch_rows(query)]
 
     def living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
@@ -225,8 +221,7 @@ class PatternReader:
         query = select(knowledge_staging).where(
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
-        with self._database.begin() as connection:
-            return {row.id: entry_from_row(row) for row in connection.execute(query)}
+        return {row.id: entry_from_row(row) for row in self._database.fetch_rows(query)}
 
     def _read_shown_patterns(
         self,

@@ -26,7 +26,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database, TenantRef, notify
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, notify
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.code_contents import add_contents, find_code
@@ -239,18 +239,14 @@ class Checkpoint:
         return CheckpointProgress(**{name: getattr(self, name) for name in names})
 
 
-class Checkpoints:
+class Checkpoints(CatalogQueries):
     """Reads the projects and checkpoints of tenants."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def projects(self, tenant_id: str) -> list[Project]:
         """Return the projects of a tenant, sorted by name."""
         query = select(projects).where(projects.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
-            return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(projects.c.name, projects.c.id))
+        return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
 
     def get(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
         """Return one checkpoint.
@@ -274,11 +270,10 @@ class Checkpoints:
     def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
         """Return the latest checkpoints, newest first."""
         query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            rows = connection.execute(
-                query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
-            )
-            return [checkpoint_from_row(row) for row in rows]
+        rows = self._database.fetch_rows(
+            query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
+        )
+        return [checkpoint_from_row(row) for row in rows]
 
     def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
         """Return the checkpoints that no run has processed, by tenant.
@@ -291,8 +286,7 @@ class Checkpoints:
             .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
             .group_by(checkpoints.c.tenant)
         )
-        with self._database.begin() as connection:
-            return {row.tenant: tuple(sorted(row.ids)) for row in connection.execute(query)}
+        return {row.tenant: tuple(sorted(row.ids)) for row in self._database.fetch_rows(query)}
 
 
 def _create_checkpoint(

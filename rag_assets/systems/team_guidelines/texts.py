@@ -40,7 +40,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.tables import document_index, serving
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.index.model import StoredEntry
@@ -93,17 +93,13 @@ def build_response(text: GuidelineText | None) -> GuidelinesText:
     )
 
 
-class GuidelineTexts:
+class GuidelineTexts(CatalogQueries):
     """Reads and sets plain texts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, tenant_id: str) -> GuidelineText | None:
         """Return the text of a project's tenant; None if it was never set."""
         query = select(guideline_texts).where(guideline_texts.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_row(query)
         return None if row is None else _text_from_row(row)
 
     def put(

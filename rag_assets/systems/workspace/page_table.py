@@ -32,7 +32,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.ingest.sources.records import EXCLUDED, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import (
-    Database,
+    CatalogQueries,
     TenantRef,
     matches_any,
     notify,
@@ -96,11 +96,8 @@ The function may raise InvalidRequest or UnknownDocument; the page then stays un
 """
 
 
-class TreeTable:
+class TreeTable(CatalogQueries):
     """Changes `pages` and `scope_ancestors`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(self, ref: TenantRef, page: Page) -> ChangedPages:
         """Add or replace a page; see change().
@@ -384,22 +381,19 @@ class ListedPage:
     has_pages: bool
 
 
-class PageLists:
+class PageLists(CatalogQueries):
     """Queries on `pages`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def path(self, tenant_id: str, uuid: str) -> list[Page]:
         """Return a page, preceded by the pages above it from the highest known page down."""
-        with self._database.begin() as connection:
-            return [page_from_row(row) for row in connection.execute(_above_query(tenant_id, uuid))]
+        return [
+            page_from_row(row) for row in self._database.fetch_rows(_above_query(tenant_id, uuid))
+        ]
 
     def all(self, tenant_id: str) -> list[tuple[Page, str]]:
         """Return all pages by uuid, each with the access scope of its documents."""
         query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
-        with self._database.begin() as connection:
-            return [(page_from_row(row), row.scope) for row in connection.execute(query)]
+        return [(page_from_row(row), row.scope) for row in self._database.fetch_rows(query)]
 
     def page(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
@@ -415,16 +409,14 @@ class PageLists:
             query = query.where(pages.c.parent == parent)
         if after is not None:
             query = query.where(pages.c.uuid > after)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(pages.c.uuid).limit(limit))
-            return [(page_from_row(row), row.scope) for row in rows]
+        rows = self._database.fetch_rows(query.order_by(pages.c.uuid).limit(limit))
+        return [(page_from_row(row), row.scope) for row in rows]
 
     def all_with_times(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
         """Return all pages except the root by uuid, each with the time when it was last put."""
         query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
-        with self._database.begin() as connection:
-            rows = connection.execute(query)
-            return {row.uuid: (page_from_row(row), row.updated_at) for row in rows}
+        rows = self._database.fetch_rows(query)
+        return {row.uuid: (page_from_row(row), row.updated_at) for row in rows}
 
     def list_children(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
@@ -456,8 +448,7 @@ class PageLists:
             table.title.is_not(None),
             is_readable(documents, [*principals]),
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def _list(
         self, tenant_id: str, which: ColumnElement[bool], after: str | None, limit: int
@@ -469,9 +460,8 @@ class PageLists:
         )
         if after is not None:
             query = query.where(pages.c.uuid > after)
-        with self._database.begin() as connection:
-            rows: Any = connection.execute(query.order_by(pages.c.uuid).limit(limit))
-            return [ListedPage(page_from_row(row), row.has_pages) for row in rows]
+        rows: Any = self._database.fetch_rows(query.order_by(pages.c.uuid).limit(limit))
+        return [ListedPage(page_from_row(row), row.has_pages) for row in rows]
 
 
 def page_from_row(row: Row[Any]) -> Page:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import compute_key
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
 from rag_assets.storage.catalog.lock import holds_lock, lock_key
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
@@ -77,11 +77,8 @@ def row_key(source_type: str, source_id: str) -> str:
     return compute_key("row", source_type, source_id)
 
 
-class PullStates:
+class PullStates(CatalogQueries):
     """Queries on the tables of pulled sources."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_tenant(self, tenant_id: str) -> dict[str, SourceState]:
         """Return the states of a tenant's sources, by source."""
@@ -209,8 +206,7 @@ class PullStates:
             .order_by(columns.set_aside_at.desc(), columns.row_key)
             .limit(limit)
         )
-        with self._database.begin() as connection:
-            return [ShownRow(*row) for row in connection.execute(query)]
+        return [ShownRow(*row) for row in self._database.fetch_rows(query)]
 
     def count_set_aside(self, tenant_id: str) -> dict[tuple[str, str], int]:
         """Return how many rows were set aside, by source and type."""
@@ -220,29 +216,24 @@ class PullStates:
             .where(columns.tenant == tenant_id)
             .group_by(columns.source, columns.source_type)
         )
-        with self._database.begin() as connection:
-            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return {(row[0], row[1]): row[2] for row in self._database.fetch_rows(query)}
 
     def _update(self, ref: TenantRef, source: str, values: Mapping[str, object]) -> None:
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(
-                update(pulled_sources)
-                .where(pulled_sources.c.tenant == ref.id, pulled_sources.c.source == source)
-                .values(**values)
-            )
+        self._database.write(
+            ref,
+            update(pulled_sources)
+            .where(pulled_sources.c.tenant == ref.id, pulled_sources.c.source == source)
+            .values(**values),
+        )
 
 
-class AsideRows:
+class AsideRows(CatalogQueries):
     """Queries on batches of rows that were set aside."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
         """Return which of these rows of a source were set aside."""
         query = select(pulled_rows.c.row_key).where(*rows_with_keys(ref, source, keys))
-        with self._database.begin() as connection:
-            return set(connection.scalars(query))
+        return set(self._database.fetch_values(query))
 
     def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
         """Return which of these rows were set aside, and record that they still exist."""
@@ -261,8 +252,7 @@ class AsideRows:
             columns.set_aside_at < since,
             or_(columns.seen_at.is_(None), columns.seen_at < since),
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(unseen)
+        self._database.write(ref, unseen)
 
     def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
         """Return pages that exist now, but did not when their blocks were set aside."""
@@ -283,8 +273,7 @@ class AsideRows:
             )
             .limit(limit)
         )
-        with self._database.begin() as connection:
-            return [*connection.scalars(query)]
+        return [*self._database.fetch_values(query)]
 
     def stop_awaiting(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
         """Record that the blocks that waited for these pages were read again."""
@@ -294,8 +283,7 @@ class AsideRows:
             columns.source == source,
             matches_any(columns.awaited_page, pages),
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(waiting.values(awaited_page=None))
+        self._database.write(ref, waiting.values(awaited_page=None))
 
 
 def rows_with_keys(
@@ -334,11 +322,8 @@ class SourceLock:
             )
 
 
-class SourceLocks:
+class SourceLocks(CatalogQueries):
     """Acquires and inspects the locks of sources."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @contextmanager
     def hold(
@@ -367,8 +352,7 @@ class SourceLocks:
 
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return which of these sources, by tenant and name, a process pulls now."""
-        with self._database.begin() as connection:
-            held = set(connection.scalars(_HELD))
+        held = set(self._database.fetch_values(_HELD))
         return {one for one in sources if _lock_key(*one) in held}
 
 
