@@ -25,6 +25,9 @@ from rag_assets.storage.catalog.documents.status import (
 )
 from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
 
+_DEFERRED = and_(documents.c.status == "PROCESSING", documents.c.retry_at > func.now())
+_TRANSIENT = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
+
 
 class QuarantineTable(CatalogQueries):
     """Queries on waiting rows of `documents`."""
@@ -48,40 +51,19 @@ class QuarantineTable(CatalogQueries):
 
     def release(self, ref: TenantRef) -> int:
         """Make deferred documents due now; return their number."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(_retry_statement(ref))
-            return connection.execute(
-                update(documents)
-                .where(
-                    documents.c.tenant == ref.id,
-                    documents.c.status == "PROCESSING",
-                    documents.c.retry_at > func.now(),
-                )
-                .values(retry_at=func.now())
-            ).rowcount
+        return self._make_due(ref, _DEFERRED)
 
     def deferred_count(self, tenant_id: str) -> int:
         """Return the number of documents that wait for a provider's batch."""
-        query = select(func.count()).where(
-            documents.c.tenant == tenant_id,
-            documents.c.status == "PROCESSING",
-            documents.c.retry_at > func.now(),
-        )
-        return self._database.fetch_value(query) or 0
+        return self._count(tenant_id, _DEFERRED)
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; return their number."""
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(_retry_statement(ref))
-            return connection.execute(
-                update(documents)
-                .where(
-                    documents.c.tenant == ref.id,
-                    documents.c.status == "FAILED",
-                    documents.c.retry_at.is_not(None),
-                )
-                .values(retry_at=func.now())
-            ).rowcount
+        return self._make_due(ref, _TRANSIENT)
+
+    def waiting_count(self, tenant_id: str) -> int:
+        """Return the number of documents quarantined for a transient failure."""
+        return self._count(tenant_id, _TRANSIENT)
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
         """Make documents due now that failed because of a setting in a different environment.
@@ -112,13 +94,16 @@ class QuarantineTable(CatalogQueries):
                 connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
         return found
 
-    def waiting_count(self, tenant_id: str) -> int:
-        """Return the number of documents quarantined for a transient failure."""
-        query = select(func.count()).where(
-            documents.c.tenant == tenant_id,
-            documents.c.status == "FAILED",
-            documents.c.retry_at.is_not(None),
+    def _make_due(self, ref: TenantRef, which: ColumnElement[bool]) -> int:
+        due = (
+            update(documents).where(documents.c.tenant == ref.id, which).values(retry_at=func.now())
         )
+        with self._database.begin_tenant(ref) as connection:
+            connection.execute(_retry_statement(ref))
+            return connection.execute(due).rowcount
+
+    def _count(self, tenant_id: str, which: ColumnElement[bool]) -> int:
+        query = select(func.count()).where(documents.c.tenant == tenant_id, which)
         return self._database.fetch_value(query) or 0
 
     def _put_off(
