@@ -170,6 +170,11 @@ _WITHOUT_TYPE: Final = frozenset(
 )
 
 
+def allowed_texts() -> set[str]:
+    """Return every text that allowed_value() can return, except the texts of models."""
+    return {*_ALLOWED.values(), _FORM}
+
+
 def allowed_value(error: Mapping[str, Any]) -> str:
     """Return the values that are allowed where a validation error occurred.
 

@@ -1,4 +1,4 @@
-"""What identifies an installation in its folders: markers of the lake, of blobs and of its home.
+"""Files that identify an installation in its folders: in the lake, in blobs and in its home.
 
 The file in the home's `.local` records the folder's path, and the identity of its anchor, a file
 that is never changed. A copy of the folder has another path and another anchor; a folder that was
