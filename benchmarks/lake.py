@@ -200,7 +200,7 @@ def report(url: str, corpus: Corpus) -> None:
     start = time.perf_counter()
     fill(lake, corpus)
     filled = time.perf_counter() - start
-    for name, size in lake.size().tables.items():
+    for name, size in lake.size().items():
         print(f"{name}: {size.rows} rows, {size.files} files, {size.bytes / 1e6:.0f} MB")
     print(f"filled in {filled:.1f} s")
     small = table_of(lake, corpus)

@@ -130,7 +130,7 @@ def _list_sizes(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> Iterator[tuple[str, int, float | None]]:
     """Yield the label, the count and the average bytes of each kind of data to be added."""
-    tables = ctx.lake.size().tables if work.parsed or work.cut or work.embedded else {}
+    tables = ctx.lake.size() if work.parsed or work.cut or work.embedded else {}
     if work.parsed:
         yield "bytes of a parsed text", work.parsed, _bytes_per_row(tables.get("parsed_text"))
     if work.cut:

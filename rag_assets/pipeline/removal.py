@@ -217,7 +217,7 @@ def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
 def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
     rows: Counter[str] = Counter()
     try:
-        tables = lake.tenant(record.id, record.incarnation).size().tables
+        tables = lake.tenant(record.id, record.incarnation).size()
     except ServiceUnavailable:
         return rows  # A table that cannot be read is deleted as well.
     for name, size in tables.items():

@@ -196,14 +196,14 @@ class Lane:
         generation = ctx.catalog.generations.live(ctx.ref.id)[-1].number
         assert not ctx.catalog.index.dirty(ctx.ref.id, generation), boundaries
         assert not ctx.catalog.index.removals(ctx.ref.id)
-        assert ctx.lake.size().tables["parsed_text"].rows == len(ctx.lake.parsed_keys())
+        assert ctx.lake.size()["parsed_text"].rows == len(ctx.lake.parsed_keys())
         vectors = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
         assert self.vector_rows() == len(vectors), boundaries
         assert not ctx.catalog.lock.is_held(self.tenant)
 
     def vector_rows(self) -> int:
         """Rows of vectors in the lake, doubled ones counted twice."""
-        sizes = self.context.lake.size().tables
+        sizes = self.context.lake.size()
         return sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
 
 

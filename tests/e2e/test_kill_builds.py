@@ -61,7 +61,7 @@ class Tenant:
         assert any(f"in version {self.round} tells" in hit.text for hit in hits)
         after = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
         assert again.json["stages"]["embeddings"]["embedded"] == len(after - before), boundaries
-        sizes = ctx.lake.size().tables
+        sizes = ctx.lake.size()
         rows = sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
         assert rows == len(after), boundaries
         assert ctx.catalog.documents.counts(self.id) == {"READY": DOCUMENTS}

@@ -91,4 +91,4 @@ def test_a_plan_measures_the_cpu_time_of_embedding_on_this_machine(
 
 def lake_bytes(driver: Driver, tenant: str) -> int:
     with driver.locked(tenant) as ctx:
-        return sum(size.bytes for size in ctx.lake.size().tables.values())
+        return sum(size.bytes for size in ctx.lake.size().values())

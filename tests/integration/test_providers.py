@@ -109,7 +109,7 @@ def test_a_server_of_another_dimension_stops_the_tenant_before_anything_is_writt
     [row] = ctx.catalog.usage.rows(today(), "other-length")
     assert (row.used.requests, row.used.texts) == (1, 0)
     assert row.used.tokens > 0
-    assert not any(name.startswith("embeddings/") for name in ctx.lake.size().tables)
+    assert not any(name.startswith("embeddings/") for name in ctx.lake.size())
     (generation,) = ctx.catalog.generations.live(ctx.ref.id)
     owner = ctx.owner(generation)
     assert list(ctx.store.entries.stored(generation.index_name, owner)) == []

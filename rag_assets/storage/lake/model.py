@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -171,13 +171,6 @@ class TableSize:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LakeSize:
-    """The sizes of a tenant's tables, by name: parsed_text, chunks, embeddings/<slug>."""
-
-    tables: Mapping[str, TableSize]
-
-
 FileFault = Literal["missing", "cut", "unreadable", "altered"]
 
 
@@ -186,7 +179,7 @@ class DamagedFile:
     """An unreadable file that a table lists, or the table's log.
 
     Attributes:
-        table: name of the table; see LakeSize.
+        table: name of the table: parsed_text, chunks or embeddings/<slug>.
         path: the file's name in the table's folder.
         fault: `altered` means that its rows can be read but differ from their checksums.
         bytes: the file's expected size.

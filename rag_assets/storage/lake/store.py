@@ -21,10 +21,10 @@ from rag_assets.storage.lake.model import (
     ChunkSetRow,
     Compaction,
     DeadKeys,
-    LakeSize,
     LiveKeys,
     ParsedHead,
     ParsedRow,
+    TableSize,
     VectorRows,
 )
 from rag_assets.storage.lake.tenant_tables import LakeDamage, TenantTables
@@ -311,13 +311,12 @@ class TenantLake:
 
     # -- all tables
 
-    def size(self) -> LakeSize:
-        """Return the rows, files and bytes of each table that exists."""
+    def size(self) -> dict[str, TableSize]:
+        """Return the rows, files and bytes of each table that exists, by its name."""
         tables = self._tables.all()
-        sizes = {
+        return {
             name: table.size() for name, table in tables.items() if table.description() is not None
         }
-        return LakeSize(sizes)
 
     def due(self) -> list[str]:
         """Return the names of tables with many small files, among those used through this object.

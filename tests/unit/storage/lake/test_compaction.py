@@ -32,7 +32,7 @@ def fill(lake: TenantLake, rounds: int) -> tuple[list[str], np.ndarray]:
 
 
 def embedding_tables(lake: TenantLake) -> set[str]:
-    return {name for name in lake.size().tables if name.startswith("embeddings/")}
+    return {name for name in lake.size() if name.startswith("embeddings/")}
 
 
 def everything_in(folder: Path) -> str:
@@ -154,7 +154,7 @@ def test_a_table_can_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker
     assert acme.parsed_keys() == set()
     assert acme.parsed(["a"]) == {}
     assert acme.missing_parsed(["a"]) == {"a"}
-    assert acme.size().tables["parsed_text"].rows == 0
+    assert acme.size()["parsed_text"].rows == 0
     acme.append_parsed([parsed_row("a")])
     assert acme.parsed_keys() == {parsed_row("a").key}
 

@@ -68,7 +68,7 @@ def test_a_killed_writer_leaves_the_state_before_or_after_its_commit(tmp_path: P
     assert lake.parsed([row.key for row in rows]) == {row.key: row for row in rows}
     vectors = lake.vectors(EMBEDDER, lake.vector_hashes(EMBEDDER)).by_hash()
     assert all(np.all(v == int(key.split("-")[0]) + 1) for key, v in vectors.items())
-    sizes = lake.size().tables
+    sizes = lake.size()
     assert sizes["parsed_text"].rows == len(rows)
     on_disk = [p for p in tmp_path.rglob("*") if p.is_file() and "_delta_log" not in p.parts]
     assert sum(p.stat().st_size for p in on_disk) == sum(size.bytes for size in sizes.values())

@@ -82,7 +82,7 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     assert acme.missing_vectors(MINI, texts) == set()
     assert acme.missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
-    assert acme.size().tables.keys() == {
+    assert acme.size().keys() == {
         f"embeddings/{embedder_slug(embedder)}" for embedder in (MINI, LARGE)
     }
     assert acme.vector_hashes(MINI) == set(texts)
@@ -121,7 +121,7 @@ def test_missing_tables_read_as_empty(acme: TenantLake, folder: Path) -> None:
     assert acme.chunk_sets(["a"]) == acme.chunk_hashes(["a"]) == {}
     assert len(acme.vectors(MINI, ["a"])) == 0
     assert acme.parsed_keys() == acme.vector_hashes(MINI) == set()
-    assert acme.size().tables == {}
+    assert acme.size() == {}
     acme.purge()
     assert not folder.exists()
 
@@ -155,7 +155,7 @@ def test_duplicates_are_read_once(
     assert acme.parsed([row.key]) == {row.key: row}
     assert acme.chunk_hashes([chunks.key]) == {chunks.key: (sha256_hex("a"), sha256_hex("b"))}
     assert sorted(acme.vectors(MINI, texts).hashes) == sorted(texts)
-    assert acme.size().tables["parsed_text"].rows == 2
+    assert acme.size()["parsed_text"].rows == 2
 
 
 def test_overlapping_files_are_read_once(acme: TenantLake) -> None:
