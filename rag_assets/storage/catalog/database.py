@@ -12,7 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+)
 
 import psycopg
 from psycopg import Cursor
@@ -81,6 +90,7 @@ class _Dataclass(Protocol):
 
 ModelT = TypeVar("ModelT", bound=_Dataclass)
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,26 +279,24 @@ class Database:
                 )
             yield connection
 
-    def fetch_rows(self, query: Executable, parameters: Any = None) -> Sequence[Row[Any]]:
+    def fetch_rows(
+        self, query: TypedReturnsRows[*_Ts], parameters: Any = None
+    ) -> Sequence[Row[*_Ts]]:
         """Return the rows of a query, in its own transaction, like the other fetch methods."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
-    def fetch_row(self, query: Executable, parameters: Any = None) -> Row[Any] | None:
+    def fetch_row(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts] | None:
         """Return the first row of a query, if any."""
         with self.begin() as connection:
-            return connection.execute(query, parameters).first()
+            return connection.execute(query).first()
 
-    def fetch_one(self, query: Executable) -> Row[Any]:
+    def fetch_one(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts]:
         """Return the only row of a query."""
         with self.begin() as connection:
             return connection.execute(query).one()
 
-    @overload
-    def fetch_value(self, query: TypedReturnsRows[_T]) -> _T | None: ...
-    @overload
-    def fetch_value(self, query: Executable) -> Any: ...
-    def fetch_value(self, query: Executable) -> Any:
+    def fetch_value(self, query: TypedReturnsRows[_T]) -> _T | None:
         """Return the first column of a query's first row; None without rows."""
         with self.begin() as connection:
             return connection.scalar(query)

@@ -86,7 +86,7 @@ class FreshnessQuery(CatalogQueries):
         query = select_documents(
             tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
         )
-        chunks, stale, last, waiting = self._database.fetch_one(query)
+        chunks, stale, last, waiting = tuple(self._database.fetch_one(query))
         return Freshness(int(chunks), int(stale), last, int(waiting))
 
 
@@ -145,7 +145,7 @@ class RecordFreshnessQuery(CatalogQueries):
         query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
         if readers is not None:
             query = query.where(_may_be_known(tenant_id, readers, out))
-        row = self._database.fetch_one(query)
+        row = tuple(self._database.fetch_one(query))
         chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
         return RecordFreshness(
             Freshness(int(chunks), int(stale), last, int(depth_now)),

@@ -194,7 +194,7 @@ class FormerVersionTable(CatalogQueries):
         rows = self._database.fetch_rows(
             query.where(failed, matches_any(_FORMER.c.document_id, document_ids))
         )
-        return [FormerVersion(*row) for row in rows]
+        return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
         """Retry the permanently failed documents of all such versions; return their number."""

@@ -123,7 +123,7 @@ class ReadableDocuments(CatalogQueries):
         if after is not None:
             uri, _, document_id = after.partition(" ")
             query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
-        return [ReadableDocument(*row) for row in self._database.fetch_rows(query)]
+        return [read_row(ReadableDocument, row) for row in self._database.fetch_rows(query)]
 
 
 def select_returnable(

@@ -274,7 +274,8 @@ class TraceQuery(CatalogQueries):
             " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
         ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
         given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
-        return set(self._database.fetch_values(query, given))
+        with self._database.begin() as connection:
+            return set(connection.scalars(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return the documents that exist again, because they were added again."""

@@ -230,14 +230,13 @@ class InstallationTable(CatalogQueries):
 
     def forget_place(self, place: Place) -> bool:
         """Forget a former place that is empty; return whether it was recorded."""
-        forgotten = self._database.fetch_rows(
-            delete(places).where(
-                places.c.kind == place.kind,
-                places.c.address == place.address,
-                places.c.left_at.is_not(None),
-            )
+        forgotten = delete(places).where(
+            places.c.kind == place.kind,
+            places.c.address == place.address,
+            places.c.left_at.is_not(None),
         )
-        return bool(forgotten.rowcount)
+        with self._database.begin() as connection:
+            return bool(connection.execute(forgotten).rowcount)
 
     # -- homes
 

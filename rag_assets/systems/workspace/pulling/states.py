@@ -352,7 +352,8 @@ class SourceLocks(CatalogQueries):
 
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return which of these sources, by tenant and name, a process pulls now."""
-        held = set(self._database.fetch_values(_HELD))
+        with self._database.begin() as connection:
+            held = set(connection.scalars(_HELD))
         return {one for one in sources if _lock_key(*one) in held}
 
 
