@@ -13,9 +13,11 @@ from rag_assets.cli.app import app
 
 _HEAD = """# Commands
 
-Every command takes `--json`, exits non-zero on failure, and answers bad input with one line and a
-hint. `RAG_ASSETS_HOME` chooses the folder that holds `tenants.yaml` and `.local`. This page is made
-from the help that `--help` prints.
+This page is for operators and developers who look up a command or an option. It is made from the
+help that `--help` prints.
+
+Every command takes `--json`, and exits non-zero on failure. It answers bad input with one line and
+a hint. `RAG_ASSETS_HOME` chooses the folder that holds `tenants.yaml` and `.local`.
 """
 _EVERYWHERE = frozenset({"as_json", "json", "help"})
 """Options of every command, which the head of the page names."""

@@ -19,9 +19,9 @@ from rag_assets.tenants.model import Tenant
 
 _HEAD = """# Configuration
 
-What an operator may set: variables of the environment for the installation, and `tenants.yaml`
-beside the project for its tenants. Whatever is not listed here is refused, with the name of the
-field. This page is written from the models that validate it.
+This page is for operators who look up a setting. There are two kinds: environment variables of the
+installation, and fields of its tenants in `tenants.yaml`. A field that is not listed here is
+refused, with its name. This page is written from the models that validate the settings.
 """
 _BOUNDS = {
     "minimum": "≥ {}",
@@ -43,11 +43,11 @@ def configuration_page() -> str:
     schema = TypeAdapter(Tenant).json_schema()
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
-    parts += ["\nOf an external [Elasticsearch](elasticsearch.md):\n"]
+    parts += ["\nFor your own [Elasticsearch](elasticsearch.md):\n"]
     parts += [_environment(elasticsearch_settings.__doc__)]
-    parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
-    parts += ["\nOf its panel:\n", _environment(panel_settings.__doc__)]
-    parts += ["\nOf programs that use it through [the client](client.md):\n"]
+    parts += ["\nFor `rag-assets serve`:\n", _environment(service_settings.__doc__)]
+    parts += ["\nFor the panel of the service:\n", _environment(panel_settings.__doc__)]
+    parts += ["\nFor programs that use [the client](client.md):\n"]
     parts += [_environment(cleandoc(client_settings.ClientOptions.__doc__ or ""))]
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):

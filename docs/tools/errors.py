@@ -25,18 +25,19 @@ _SOURCES = ("rag_assets", "checks", "sensors", "resources")
 _INTERNAL = 500
 _HEAD = """# Errors
 
-Every text of an error, and the surfaces where it appears. A name in braces stands for a value.
-`python -m docs.tools.pages` writes this page from the code.
+This page is for everybody who looks up the text of an error. It has every text, and says where it
+appears. A name in braces stands for a value. The page is written from the code.
 
-- **Operators** read the message of an error and, after the arrow, its remedy: on the command
-  line, in the log, in Dagster, in `documents.error_message` and in the check `quarantine`.
-- **Admins and members** read for a document the text of its [kind](#kinds-of-failures), else
-  message and remedy: in the panel, in `errorMessage` and `reason` of the API, and over MCP.
-- **Applications** get a problem with `type`, `title`, `status`, and as `detail` the text that is
-  named [below](#problems-of-the-api). `errors[]` of an invalid request has each `field`, and as
-  `problem` [the allowed value](#invalid-fields) and what came.
+- **Operators** read the message and, after the arrow, its remedy. They appear on the command line,
+  in the log, in Dagster, in `documents.error_message` and in the check `quarantine`.
+- **Admins and members** read the text of the [kind](#kinds-of-failures) for a document, otherwise
+  message and remedy. They appear in the panel, in the API and over MCP.
+- **Applications** get a [problem](#problems-of-the-api) with `type`, `title`, `status` and
+  `detail`.
 
-No text repeats a credential, a text of a document, or a string that was sent.
+For an invalid request, `errors[]` has each `field`. `problem` has [the allowed
+value](#invalid-fields) and the kind of the sent value. No text repeats a credential, a text of a
+document, or a string that was sent.
 """
 
 Texts = dict[str, set[tuple[str, str]]]

@@ -56,7 +56,10 @@ def pages() -> Mapping[Path, str]:
 
 def decisions_page() -> str:
     """List the decisions, and the former numbers of each."""
-    about = "The decisions behind the design, each with its reasons and the rejected alternatives."
+    about = (
+        "This page is for engineers who change rag-assets, or ask why it works as it does. Each "
+        "decision has its context, consequences and rejected alternatives."
+    )
     lines = ["# Decisions", "", about, ""]
     former: dict[str, str] = {}
     for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):

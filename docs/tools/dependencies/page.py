@@ -9,18 +9,20 @@ from docs.tools.dependencies.licences import Licences, read
 
 _INTRODUCTION = """# Dependencies and licences
 
-What is locked, and under which licence it comes, as an SPDX expression. Made by `make docs` from
-`requirements/lock.txt`, `requirements/bootstrap.txt`, `requirements/licences.toml` and
-`rag_assets/runtime/elasticsearch_jars.lock`; [Security](security.md#dependencies) has their
-updates. Packages for development are used by tests, checks and benchmarks alone. What a wheel
-bundles (a JDK, Postgres, PDFium, Tesseract) comes under licences of its own, which the wheel
-carries along. `NOTICE` names every model, grammar and data file.
+This page is for people who review licences. It lists every locked package with its licence, as an
+SPDX expression. `make docs` writes it from `requirements/lock.txt`, `requirements/bootstrap.txt`,
+`requirements/licences.toml` and `rag_assets/runtime/elasticsearch_jars.lock`.
+[Security](security.md#dependencies) describes how packages are updated.
 
-Elasticsearch's jars are downloaded by each installation, not shipped. Their licence allows use on
-your own machines; it does not allow offering Elasticsearch to others as a hosted or managed
-service.
+- **Packages for development** are used only by tests, checks and benchmarks.
+- **Contents of wheels**: what a wheel bundles (a JDK, Postgres, PDFium, Tesseract) has its own
+  licences, which are in the wheel.
+- **Models, grammars and data files** are named in `NOTICE`.
+- **Elasticsearch's jars** are downloaded by each installation, not shipped. Their licence allows
+  use on your own machines. It does not allow offering Elasticsearch to others as a hosted or
+  managed service.
 
-Allowed are {allowed}{allowed_in}. Where there are alternatives, one of them has to be.
+Allowed are {allowed}{allowed_in}. Of alternative licences, one must be allowed.
 """
 
 
