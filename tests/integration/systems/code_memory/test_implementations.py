@@ -118,7 +118,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         ("PdfReports::render", "app/Reports.php:7"),
         ("SqlOrders.AddAsync", "Api/Cart.cs:5"),
         ("RemoteFeed.refresh", "app/Feed.kt:6"),
-        ("DiskEnv::Rename", "db/env.h:11"),
+        ("DiskEnv::Rename", "db/env.h:10"),
         ("CsvExport#write_rows", "lib/export.rb:14"),
     ],
 )
