@@ -66,7 +66,7 @@ IMPLEMENTED_BY: Final = "implemented_by"
 _SUBTYPES: Final = ("extends", "implements")
 _MOST_SUBTYPES: Final = 200
 """Maximum number of subtypes of a type; if it has more, the methods of none are looked up."""
-_MOST_IMPLEMENTATIONS: Final = 20
+MOST_IMPLEMENTATIONS: Final = 20
 """Maximum number of implementations of a method; if it has more, none of them is followed."""
 
 
@@ -375,7 +375,7 @@ class View:
         ]
         counts = Counter((edge.source, edge.stated_of) for edge in found)
         return [
-            edge for edge in found if counts[edge.source, edge.stated_of] <= _MOST_IMPLEMENTATIONS
+            edge for edge in found if counts[edge.source, edge.stated_of] <= MOST_IMPLEMENTATIONS
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:

@@ -148,6 +148,16 @@ def test_the_implementations_of_a_method_are_related_to_it(
         if one.kind == "implemented_by"
     }
     assert places == {implementation}
+    path = implementation.partition(":")[0]
+    assert path in about.impact_of(symbols=[method]).partition("possibly")[0]
+    assert implementation in about.what_touches(symbol=method)
+
+
+def test_a_call_of_a_method_with_implementations_certainly_uses_each(about: CodeAnswers) -> None:
+    for method in ("IOrders.AddAsync", "SqlOrders.AddAsync"):
+        assert "Cart::Buy" in about.impact_of(symbols=[method]).partition("possibly")[0]
+    # Libraries share names of one word.
+    assert "Screen::open" in about.impact_of(symbols=["Feed.refresh"]).partition("possibly")[2]
 
 
 def test_an_outline_lists_each_definition_once(about: CodeAnswers) -> None:
