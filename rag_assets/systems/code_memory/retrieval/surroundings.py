@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     find_relation_name,
     get_stating_node,
 )
-from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, View
+from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -61,7 +61,6 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "changed_by": (0.9, 0.5),
         "extends": (0.6, 0.3),
         "implements": (0.6, 0.7),
-        IMPLEMENTED_BY: (0.8, 0.5),
         "uses_trait": (0.5, 0.2),
     }
 )
@@ -111,7 +110,6 @@ def _compute_part(crowd: float) -> float:
     return 1 / (1 + math.log2(max(1.0, crowd)))
 
 
-FOLLOWS = False
 _CROWD: Final = 30
 """Number of relations above which a definition counts as related to everything."""
 _SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
@@ -254,8 +252,7 @@ def _read_surroundings(
         return _read_surroundings(view, asked[:half], nodes) | _read_surroundings(
             view, asked[half:], nodes
         )
-    implementations = view.find_implementations([*at], "both") if FOLLOWS else []
-    for edge in (*found.edges, *implementations):
+    for edge in found.edges:
         ends = (edge.source, get_stating_node(edge)), (edge.source, edge.target)
         if ends[0] == ends[1]:
             continue
@@ -264,8 +261,8 @@ def _read_surroundings(
             key = files.get(end) if is_named and end[1].startswith(FILE) else end
             if key in at:
                 at[key].append((edge, way, ends[1 - way]))
-    ended = dict.fromkeys(one for edges in at.values() for one, *_ in edges)
-    known = view.ends([*ended], nodes)
+    ended = {(one.document_id, one.position): one for edges in at.values() for one, *_ in edges}
+    known = view.ends([*ended.values()], nodes)
     return {one: _build_around(at[one.key], known, is_cut=found.cut) for one in asked}
 
 
