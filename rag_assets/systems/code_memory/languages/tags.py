@@ -57,6 +57,8 @@ class TagLanguage:
         separators: characters that join the parts of a qualified name.
         family: a group of languages whose files use each other's definitions.
         word: matches a name.
+        ignored: matches words that the grammar does not expect and that name nothing; None if there
+            are none.
         is_interpreted: whether the language has its own reader for definitions and chunks.
         is_open_in_folder: whether files in one folder see each other's names without an import.
     """
@@ -66,6 +68,7 @@ class TagLanguage:
     separators: tuple[str, ...]
     family: str
     word: re.Pattern[str]
+    ignored: re.Pattern[str] | None
     is_interpreted: bool
     is_open_in_folder: bool
 
@@ -107,6 +110,7 @@ def _build_language(name: str, row: Mapping[str, Any]) -> TagLanguage:
         separators=tuple(row.get("separators", ())),
         family=row.get("family", name),
         word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
+        ignored=re.compile(row["ignored"]) if "ignored" in row else None,
         is_interpreted=row.get("interpreted", False),
         is_open_in_folder=row.get("own_folder", False),
     )
@@ -326,6 +330,8 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
 
 def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
     """Return the first tree without errors, or else the first tree."""
+    if language.ignored is not None:
+        text = language.ignored.sub(lambda found: " " * len(found[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:

@@ -234,6 +234,21 @@ def _scoped(stated: str) -> str:
     return f"{before} scoped:{name}"
 
 
+def test_a_macro_before_the_name_of_a_class_is_ignored() -> None:
+    text = (
+        "namespace db {\nclass DB_EXPORT Env {\n public:\n  virtual int Open(int a) = 0;\n};\n"
+        "struct DB_EXPORT Disk final : public Env {\n  int Open(int a) override { return a; }\n};\n"
+        "class TABLE : Env {};\n}\n"
+    )
+    facts = read_code(text, "text/x-c++").facts
+    assert [one.symbol for one in facts if one.kind == "declares"] == [
+        *("db", "db::Env", "db::Env::Open", "db::Disk", "db::Disk::Open", "db::TABLE")
+    ]
+    assert [one.symbol for one in facts if one.kind == "extends"] == ["db::Disk", "db::TABLE"]
+    shown = next(one for one in facts if one.symbol == "db::Env")
+    assert text[shown.start : shown.end].startswith("class DB_EXPORT Env {")
+
+
 def test_types_in_capitalized_namespaces_are_also_found_by_their_last_part() -> None:
     declared = {
         one.symbol: one.values.get("called")
