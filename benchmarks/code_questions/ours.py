@@ -134,8 +134,7 @@ def asked(session: Session, variant: Variant, questions: Sequence[Question]) -> 
 
 
 async def _asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
-    names = installed_steps().profiles[_PROFILE]
-    steps = StepLists(profiles={_PROFILE: [n for n in names if n not in variant.without]})
+    steps = build_steps(variant)
     given = (session.catalog, session.store, session.embedders)
     retriever = AsyncRetriever(*given, steps=steps, journaled=False)
     found: dict[str, list[Found]] = {}
@@ -150,6 +149,13 @@ async def _asked(session: Session, variant: Variant, questions: Sequence[Questio
     finally:
         await retriever.close()
     return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+
+
+def build_steps(variant: Variant) -> StepLists:
+    """Return the steps of code memory without those that a variant leaves out."""
+    installed = installed_steps()
+    names = [one for one in installed.profiles[_PROFILE] if one not in variant.without]
+    return StepLists(installed.added, {_PROFILE: names})
 
 
 def _found(hit: Hit) -> Found:

@@ -46,7 +46,7 @@ from rag_assets.systems.code_memory.retrieval.uses import (
     find_places_of_name,
     uses_of_nodes,
 )
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, View
 from rag_assets.systems.code_memory.retrieval.walk import (
     MOST_NODES,
     MOST_STEPS,
@@ -578,6 +578,8 @@ def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, .
         # Relations of a class also count for the users of its methods.
         if owner := _owner(one.target):
             using.setdefault(owner, []).append(one.source)
+        if one.kind == IMPLEMENTED_BY and one.source in start_names:
+            using.setdefault(one.source, []).append(one.target)
     while frontier:
         new = []
         for name in frontier:

@@ -14,11 +14,11 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.facts import framework_facts
 from rag_assets.systems.code_memory.languages.name_index import index_names
 from rag_assets.systems.code_memory.languages.sql import with_queries
+from rag_assets.systems.code_memory.languages.tagged_units import with_definitions
 from rag_assets.systems.code_memory.languages.tags import (
     Tags,
     read_tags,
     tag_languages,
-    with_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.languages.units import add_rest_units

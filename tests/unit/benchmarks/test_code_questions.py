@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
+from benchmarks.code_questions.ours import VARIANTS, Variant, build_steps
 from benchmarks.code_questions.questions import (
     QUESTIONS,
     Found,
@@ -45,6 +47,16 @@ def test_no_question_names_anything(one: dict[str, str]) -> None:
     names = {name for name in asked_names(one["question"]).names if not name.islower()}
     assert names <= OTHERS
     assert not set(one["question"]) & set("/\\$_`")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
+def test_each_variant_has_the_steps_that_it_does_not_leave_out(variant: Variant) -> None:
+    whole, left = (next(iter(build_steps(one).profiles.values())) for one in (VARIANTS[0], variant))
+    assert [one for one in whole if one not in variant.without] == [*left]
+    assert set(variant.without) <= set(whole)
+    for path in variant.changed:
+        module, _, name = path.rpartition(".")
+        assert hasattr(import_module(module), name)
 
 
 ROUTES = "<?php\nRoute::post('bills/{bill}/pay', PayController::class);\n"

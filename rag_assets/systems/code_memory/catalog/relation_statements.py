@@ -173,12 +173,17 @@ def _select_symbols(found: Subquery) -> Select[Any]:
     return rows.order_by(found.c.uri, found.c.position)
 
 
-def _select_by_name() -> Select[Any]:
-    """Return definitions by name without duplicates: the table has a row for each short name."""
-    found = _rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+def _select_once(found: Subquery) -> Select[Any]:
+    """Return definitions without duplicates: the table has a row for each short name."""
     once = found.c.uri, found.c.symbol, found.c.line_start
-    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
+    rows = select(*_choose_columns(_PLACED_SYMBOLS, found)).ext(distinct_on(*once))
     return rows.order_by(*once, found.c.position)
+
+
+def _select_by_name() -> Select[Any]:
+    found = _select_once(_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")).subquery()
+    by_name = found.c.uri, found.c.symbol, found.c.line_start
+    return select(*_choose_columns(_SYMBOL_COLUMNS, found)).order_by(*by_name)
 
 
 def _select_names() -> Select[Any]:
@@ -355,7 +360,9 @@ Documents that define a name come first.
 FILES_CALLED = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-WITHIN = Statement.compile(_select_symbols(_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")))
+WITHIN = Statement.compile(
+    _select_symbols(_select_once(_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery())
+)
 """The definitions in documents."""
 
 EDGES = Statement.compile(_select_edges(*_edges_at_nodes()))

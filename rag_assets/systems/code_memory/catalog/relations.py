@@ -384,7 +384,9 @@ class GraphRelations(RelationRows):
                 place = document.uri, segment.symbols.position[row]
                 found.append((*place, segment, row, document))
         found.sort(key=_BY_PLACE)
-        return [self._read_symbol(segment, row, document) for _, _, segment, row, document in found]
+        # A definition has a row for each of its short names.
+        read = (self._read_symbol(segment, row, document) for _, _, segment, row, document in found)
+        return [*dict.fromkeys(read)]
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See RelationRows."""

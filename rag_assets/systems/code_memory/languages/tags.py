@@ -1,8 +1,8 @@
 """Definitions and references in any language, found by the tag queries of tree-sitter grammars.
 
 Belongs here: the languages of languages.toml, and the code that runs their queries. Does not belong
-here: what a name refers to in its repository, because other files decide that (see
-retrieval.uses).
+here: the units and facts that follow (see tagged_units), and what a name refers to in its
+repository, because other files decide that (see retrieval.uses).
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import cover_text
-from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
@@ -60,6 +57,8 @@ class TagLanguage:
         separators: characters that join the parts of a qualified name.
         family: a group of languages whose files use each other's definitions.
         word: matches a name.
+        ignored: matches words that the grammar does not expect and that name nothing; None if there
+            are none.
         is_interpreted: whether the language has its own reader for definitions and chunks.
         is_open_in_folder: whether files in one folder see each other's names without an import.
     """
@@ -69,6 +68,7 @@ class TagLanguage:
     separators: tuple[str, ...]
     family: str
     word: re.Pattern[str]
+    ignored: re.Pattern[str] | None
     is_interpreted: bool
     is_open_in_folder: bool
 
@@ -110,6 +110,7 @@ def _build_language(name: str, row: Mapping[str, Any]) -> TagLanguage:
         separators=tuple(row.get("separators", ())),
         family=row.get("family", name),
         word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
+        ignored=re.compile(row["ignored"]) if "ignored" in row else None,
         is_interpreted=row.get("interpreted", False),
         is_open_in_folder=row.get("own_folder", False),
     )
@@ -129,6 +130,9 @@ DefinitionKind: TypeAlias = Literal[
 
 ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 """Kinds of uses of a name; if several kinds apply to one use, the first in this order counts."""
+
+SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
+"""Kinds of relations between a type and a type that it names in its head or includes."""
 
 LONGEST: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
@@ -166,6 +170,7 @@ _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
+_TYPE_ARGUMENTS: Final = re.compile(r"[<\[(]")
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
 _MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
 """Matches the end of an expression that creates or returns an instance of a class: `Order.new`."""
@@ -233,18 +238,34 @@ class TagReference(NamedTuple):
     receiver: str = ""
 
 
+class TagSupertype(NamedTuple):
+    """A type that the innermost type around it extends, implements or includes.
+
+    Attributes:
+        name: its name as written, without type arguments; the parts are joined by `::`.
+        start, end: character offsets of the name.
+    """
+
+    kind: SupertypeKind
+    name: str
+    start: int
+    end: int
+
+
 class Tags(NamedTuple):
     """The result of a tag query on a text.
 
     Attributes:
         definitions: the definitions in order, outer definitions before inner definitions.
         references: the references, in order.
+        supertypes: the supertypes of the types, in order.
         comments: character offsets of comments.
         note: why the text was not read; "" if it was read.
     """
 
     definitions: tuple[TagDefinition, ...] = ()
     references: tuple[TagReference, ...] = ()
+    supertypes: tuple[TagSupertype, ...] = ()
     comments: tuple[tuple[int, int], ...] = ()
     note: str = ""
 
@@ -282,6 +303,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
         return Tags(note=f"the {language.name} query stopped at its limit ({len(text)} characters)")
     found: dict[int, _FoundDefinition] = {}
     used: dict[int, tuple[int, TagReference]] = {}
+    supertypes: dict[int, TagSupertype] = {}
     comments: list[tuple[int, int]] = []
     for captures in matches:
         comments += ((tree.start(one), tree.end(one)) for one in captures.get("comment", ()))
@@ -293,13 +315,23 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
                     found.setdefault(one.name_start, one)
             elif what == "reference":
                 _add_references(used, _read_references(tree, nodes[0], captures, kind))
+            elif what == "supertype":
+                read = (_read_supertype(tree, node, kind, language) for node in nodes)
+                supertypes |= {one.start: one for one in read if one.name}
     definitions = _qualify_definitions(found.values())
     named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
-    return Tags(definitions, tuple(_drop_definition_names(used, named)), tuple(sorted(comments)))
+    return Tags(
+        definitions,
+        tuple(_drop_definition_names(used, named)),
+        tuple(supertypes[at] for at in sorted(supertypes)),
+        tuple(sorted(comments)),
+    )
 
 
 def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
     """Return the first tree without errors, or else the first tree."""
+    if language.ignored is not None:
+        text = language.ignored.sub(lambda found: " " * len(found[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:
@@ -411,6 +443,13 @@ def _read_references(
                 yield start + found.start(), TagReference(named, found[0], line)
 
 
+def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLanguage) -> TagSupertype:
+    named: SupertypeKind = kind  # type: ignore[assignment]
+    start, end = tree.start(node), tree.end(node)
+    written = _TYPE_ARGUMENTS.split(tree.text[start : min(end, start + _LONGEST_RECEIVER)])[0]
+    return TagSupertype(named, _normalize_name(written, language), start, end)
+
+
 def _end_of_text(tree: SyntaxTree, node: Node) -> str:
     """Return the last characters of a node; reading nested texts in full takes quadratic time."""
     end = tree.end(node)
@@ -502,97 +541,3 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
             )
         )
     return tuple(made)
-
-
-_ROLES: Final[Mapping[DefinitionKind, Role]] = {
-    "class": "class",
-    "module": "class",
-    "function": "function",
-    "method": "method",
-    "signature": "method",
-    "type": "type",
-    "constant": "definition",
-}
-_SMALL: Final = frozenset({"constant", "signature"})
-"""Kinds of definitions that share a chunk with their neighbours."""
-_ABOVE: Final = re.compile(
-    r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
-)
-_CLOSING_LINES: Final = re.compile(
-    r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
-)
-"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
-_SIGNATURE: Final = 200
-"""Maximum characters of a signature; a longer signature is cut off."""
-
-
-def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
-    """Add the definitions of a tag query to a reading that has no named units.
-
-    Any other reading is returned unchanged. As in other languages, each definition also yields a
-    fact `declares` {role, public, what}.
-
-    Args:
-        reading: the units and facts that were read from the text without the query.
-        tags: the result of the query on the text.
-    """
-    shown = [one for one in tags.definitions if not one.is_local]
-    if not shown or any(unit.symbol for unit in reading.units):
-        return reading
-    facts = [_declaration_fact(one) for one in shown]
-    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
-    units = cover_text(text, [*_units_of_definitions(text, shown)], ())
-    return replace(reading, units=units, facts=tuple(ordered))
-
-
-def _units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
-    """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_start_with_comment(text, one.start) for one in shown]
-    at = 0
-    for index, one in enumerate(shown):
-        start = max(starts[index], at)
-        after = starts[index + 1] if index + 1 < len(shown) else len(text)
-        holds = index + 1 < len(shown) and shown[index + 1].start < one.end
-        end = start + len(text[start : min(one.end, after)].rstrip())
-        end = _closing_end(text, end, after)
-        if end <= start:
-            continue
-        at = end
-        is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
-        role = _ROLES[one.kind]
-        yield Unit(start, end, role, one.name, _first_line(text, one), alone=is_alone)
-
-
-def _closing_end(text: str, end: int, after: int) -> int:
-    """Return the end of a definition including the lines that close the blocks around it."""
-    line = text.find("\n", end, after)
-    if line < 0 or text[end:line].strip():
-        return end
-    found = _CLOSING_LINES.match(text, line + 1, after)
-    return end if found is None else end + len(text[end : found.end()].rstrip())
-
-
-def _start_with_comment(text: str, start: int) -> int:
-    """Return the start of a definition's line, or of comments and annotations directly above it."""
-    line = text.rfind("\n", 0, start) + 1
-    if text[line:start].strip():
-        return start
-    first = line
-    while first > 0:
-        above = text.rfind("\n", 0, first - 1) + 1
-        if _ABOVE.match(text, above, first) is None:
-            break
-        first = above
-    return first
-
-
-def _first_line(text: str, one: TagDefinition) -> str:
-    """Return the first line of a declaration."""
-    end = text.find("\n", one.start, one.end)
-    line = text[one.start : one.end if end < 0 else end].strip()
-    return line.rstrip("{").rstrip()[:_SIGNATURE]
-
-
-def _declaration_fact(one: TagDefinition) -> Fact:
-    values = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
-    return Fact("declares", one.start, one.end, one.name, values)

@@ -144,6 +144,9 @@ _EVERYWHERE: Final = frozenset(
 )
 """Kinds of facts whose targets have the same name in every repository."""
 
+_SUPERTYPES: Final = frozenset({"extends", "implements", "uses_trait"})
+"""Kinds of facts that a file of any language states; see SCOPED in symbols.naming."""
+
 UNNAMED: Final = frozenset(
     {"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON, ELSEWHERE}
 )
@@ -160,8 +163,8 @@ def build_relations(
 
     Args:
         hashes: content hashes of the embedded definitions, by name.
-        names: how names of the file are formed; for "none", only edges to targets with the same
-            name in every repository are returned.
+        names: how names of the file are formed; for "none", only edges to supertypes and to
+            targets with the same name in every repository are returned.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str | int, ...], Edge] = {}
@@ -180,7 +183,8 @@ def build_relations(
             for called in fact.values.get("called", ("",)):
                 found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
                 symbols.setdefault((fact.symbol, lines[0], called), found)
-        for edge in _edges(fact, names) if names != "none" or fact.kind in _EVERYWHERE else ():
+        is_stated = names != "none" or fact.kind in _EVERYWHERE | _SUPERTYPES
+        for edge in _edges(fact, names) if is_stated else ():
             # Each place is kept of what an index resolves, because each may have other candidates.
             place = (edge.line_start,) if edge.how == "scip" else ()
             edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)

@@ -44,8 +44,11 @@ _SHAPES: Final = (
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
 _WHOLE: Final = re.compile(
-    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!=]?(?:\(\))?"
+    r"(?=.{2,300}$)[$\\@~]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
+    r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\]))?(?:\(\))?"
 )
+_OPERATOR: Final = re.compile(r"\boperator\W+")
+"""Matches the end of the name of an operator in C++, whose marks belong to the name."""
 _MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
@@ -158,8 +161,10 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     rest: list[str] = []
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
-        # A question of a single word is a name whatever its form: `save!`, `nil?` or `x=`.
+        # A question of a single word is a name whatever its form: `save!`, `nil?`, `x=`, `~Table`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
+        if _OPERATOR.search(whole) is not None:
+            return [whole], []
         return [whole, plain] if _MARKED.fullmatch(whole) else [plain], []
     at = 0
     while at < len(tokens):

@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses
 from rag_assets.systems.code_memory.languages.tags import get_language_family, tag_languages
 from rag_assets.systems.code_memory.reading import language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, View
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
@@ -225,6 +225,7 @@ class _Resolving:
                     self._candidates[file.row.source, family, last].add(one.name)
                     of_name = self._by_file[file.row.source, last]
                     of_name.setdefault(one.uri, set()).add(one.name)
+        self._one_method = self._find_implemented_methods(view)
         self._elsewhere = self._resolved_elsewhere(view)
         self._exact = self._resolved_by_index(view)
 
@@ -301,7 +302,12 @@ class _Resolving:
             if near:
                 return near
         is_distinctive = place.receiver == "" or _WORDS.search(target.name) is not None
-        return "only definition" if is_only and is_distinctive else ""
+        if is_only or not is_distinctive:
+            return "only definition" if is_distinctive else ""
+        owners = {_get_owner(one) for one in candidates}
+        is_one = (file.row.source, target.family, target.name) in self._one_method
+        is_one = is_one and target.node.name in candidates and place.receiver not in owners
+        return "only method" if is_one else ""
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
@@ -338,6 +344,25 @@ class _Resolving:
         found = self._by_file[target.node.repository, target.name]
         if target.node.uri is not None:
             found.setdefault(target.node.uri, set()).add(target.node.name)
+        return found
+
+    def _find_implemented_methods(self, view: View) -> set[tuple[str, str, str]]:
+        """Return the names whose definitions are one method and its implementations."""
+        several = {
+            key: names
+            for key, names in self._candidates.items()
+            if 1 < len(names) <= 1 + MOST_IMPLEMENTATIONS
+        }
+        methods = [(source, name) for (source, *_), names in several.items() for name in names]
+        edges = view.find_implementations(methods, "out") if methods else []
+        followed = {(one.source, one.stated_of, one.target) for one in edges}
+        found = set()
+        for key, names in several.items():
+            own = {
+                target for source, base, target in followed if source == key[0] and base in names
+            }
+            if len(names - own) == 1:
+                found.add(key)
         return found
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:

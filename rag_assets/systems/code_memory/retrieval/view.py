@@ -49,6 +49,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
     CALLED,
     HANDED,
+    SCOPED,
     depends_on_place,
     ends,
     find_candidates,
@@ -65,7 +66,7 @@ IMPLEMENTED_BY: Final = "implemented_by"
 _SUBTYPES: Final = ("extends", "implements")
 _MOST_SUBTYPES: Final = 200
 """Maximum number of subtypes of a type; if it has more, the methods of none are looked up."""
-_MOST_IMPLEMENTATIONS: Final = 20
+MOST_IMPLEMENTATIONS: Final = 20
 """Maximum number of implementations of a method; if it has more, none of them is followed."""
 
 
@@ -75,11 +76,18 @@ class Sought(NamedTuple):
     Attributes:
         source: the repository.
         name: the name, qualified by the file's imports as far as the path of the file shows.
+        path: the path of the file; for a name in SCOPED, the definition that uses it.
     """
 
     source: str
     name: str
     path: str
+
+    @classmethod
+    def at(cls, edge: FoundEdge, name: str) -> Sought:
+        """Return the lookup for a name at an end of an edge."""
+        is_scoped = name.startswith(SCOPED)
+        return cls(edge.source, name, edge.stated_of if is_scoped else path_from_uri(edge.uri))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +106,11 @@ class Reexports:
         """Return the definition for each name that leads to exactly one definition.
 
         Args:
-            names: the names; those that start with CALLED are ignored, since no module exports
-                them.
+            names: the names; those that start with CALLED or SCOPED are ignored, since no module
+                exports them.
         """
-        left = {one: {(one.name, one.path)} for one in names if not one.name.startswith(CALLED)}
+        exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
+        left = {one: {(one.name, one.path)} for one in exported}
         seen = {one: set(ways) for one, ways in left.items()}
         found: dict[Sought, str] = {}
         for _ in range(_DEEPEST):
@@ -282,7 +291,7 @@ class View:
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that contains one of these parts."""
-        return self._filter_permitted(self.relations.like(parts, limit))
+        return [*dict.fromkeys(self._filter_permitted(self.relations.like(parts, limit)))]
 
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in several documents."""
@@ -366,7 +375,7 @@ class View:
         ]
         counts = Counter((edge.source, edge.stated_of) for edge in found)
         return [
-            edge for edge in found if counts[edge.source, edge.stated_of] <= _MOST_IMPLEMENTATIONS
+            edge for edge in found if counts[edge.source, edge.stated_of] <= MOST_IMPLEMENTATIONS
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
@@ -387,7 +396,7 @@ class View:
         for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
-                    lookup = Sought(edge.source, name, path_from_uri(edge.uri))
+                    lookup = Sought.at(edge, name)
                     if lookup not in resolved:
                         found = like[edge.source, name]
                         resolved[lookup] = (
@@ -399,7 +408,7 @@ class View:
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
-            return resolved.get(Sought(edge.source, name, path_from_uri(edge.uri))) or name
+            return resolved.get(Sought.at(edge, name)) or name
 
         return [
             edge._replace(
@@ -518,4 +527,6 @@ def _split_member(name: str) -> tuple[str, str]:
 
 
 def _get_short_name(name: str) -> str:
+    if name.startswith(SCOPED):
+        return name.removeprefix(SCOPED).rpartition("::")[2].lower()
     return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)

@@ -290,12 +290,15 @@ class Walker:
         """
         name, kinds, direction = question.name, question.kinds, question.direction
         walking = _Walking(view, frozenset(kinds), direction)
-        frontier = walking.begin(name)
-        frontier += walking.add_implementations(frontier)
+        start = walking.begin(name)
+        frontier = [*start, *walking.add_implementations(start, direction)]
+        if direction == "in":
+            # Implementations depend on the method too, but their own users do not.
+            walking.add_implementations(start, "out")
         for _ in range(min(depth, MOST_STEPS)):
             if frontier:
                 frontier = walking.step(frontier)
-                frontier += walking.add_implementations(frontier)
+                frontier += walking.add_implementations(frontier, direction)
         found = walking.found()
         lacks = [
             self._describe_missing(tenant_id, view, question, found),
@@ -407,14 +410,19 @@ class _Walking:
         edges = self._edges([*frontier, *members, *made], self._direction)
         return self._add(edges)
 
-    def add_implementations(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
+    def add_implementations(
+        self, frontier: Sequence[NodeKey], direction: Direction
+    ) -> list[NodeKey]:
         """Follow the frontier's methods to those that implement them, or that they implement.
 
         This is not a step of its own: a call of a method may run each of its implementations.
+
+        Args:
+            direction: out: to those that implement them; in: to those that they implement; or both.
         """
         if not frontier or (self._kinds and IMPLEMENTED_BY not in self._kinds):
             return []
-        return self._add(self._view.find_implementations(frontier, self._direction))
+        return self._add(self._view.find_implementations(frontier, direction))
 
     def _add(self, edges: Sequence[FoundEdge]) -> list[NodeKey]:
         """Add the relations that edges stand for; return the nodes that are new."""

@@ -16,6 +16,7 @@ that contains the text:
 | `internal/billing#Invoice.Total` | Go | a package's folder from some root of the repository |
 | `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or next to it |
 | `@/tax#Rule.new` | Rust | from the root of the crate |
+| `scoped:Billing::Invoice` | other languages | the nearest type with a name that ends so |
 | `called:invoice.total` | documents | the definition with this short name, if there is only one |
 | `as::Bill`, `as:.models.Bill` | re-exports | a re-exported name, and its target |
 | `config:.vat` | PHP, Python | a setting, named after its file: `config:billing.vat` |
@@ -51,6 +52,8 @@ does. "none": other files cannot use the names of this file.
 
 OWN: Final = ":"
 CALLED: Final = "called:"
+SCOPED: Final = "scoped:"
+"""Prefix of the name of a type, as code in a language without its own reader writes it."""
 HANDED: Final = "as:"
 NAMELESS: Final = "class@"
 """Prefix of the name of an anonymous class; the number of its line follows."""
@@ -134,7 +137,7 @@ def _relative_name(spelling: str, path: str) -> str:
 @lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
     """Return whether the root of a name is known only from the files of the repository."""
-    if name.startswith(CALLED):
+    if name.startswith((CALLED, SCOPED)):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
         return False
@@ -150,13 +153,15 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
 
     Args:
         name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
-        path: the path of the file that uses the name.
+        path: the path of the file that uses the name; for `scoped:`, the definition that uses it.
         defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
         found = list(defined)
         return found[0] if len(found) == 1 else None
     found = find_candidates(name, defined)
+    if name.startswith(SCOPED):
+        return _find_nearest_type(name, path, found)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and get_name_style(path) == "python":
@@ -175,8 +180,34 @@ def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
     """
     if name.startswith(CALLED):
         return [*defined]
+    if name.startswith(SCOPED):
+        name = name.removeprefix(SCOPED)
+        return [one for one in defined if _is_scoped(one) and f"::{one}".endswith(f"::{name}")]
     mark, name = _split_alias(name)
     return [one for one in defined if one == name or one.endswith(mark + name)]
+
+
+def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None:
+    """Return the type that a name in a definition refers to; None if two are equally near.
+
+    A type in a scope around the definition hides all others, as it does for compilers. Else the
+    nearest type shares most scopes with the definition: imports of scopes are not read.
+    """
+    around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
+    nearness: dict[str, tuple[bool, int]] = {}
+    for one in found:
+        scope = f"::{one}".removesuffix(ending).split("::")[1:]
+        shared = len(posixpath.commonprefix([scope, around]))
+        if one != user:
+            nearness[one] = shared == len(scope), shared
+    most = max(nearness.values(), default=None)
+    best = [one for one, near in nearness.items() if near == most]
+    return best[0] if len(best) == 1 else None
+
+
+def _is_scoped(name: str) -> bool:
+    """Return whether a name has the form of a definition in a language without its own reader."""
+    return not any(mark in name for mark in "\\.#/") and ":" not in name.replace("::", "")
 
 
 def _split_alias(name: str) -> tuple[str, str]:
@@ -212,6 +243,9 @@ def spellings(name: str, short: str) -> Iterator[str]:
         return
     yield name
     yield CALLED + short
+    if _is_scoped(name):
+        parts = name.split("::")[-_LONGEST:]
+        yield from (SCOPED + "::".join(parts[at:]) for at in range(len(parts)))
     if name.startswith(_TABLE):
         yield from (CALLED + key for key in list_keys(name))
     elif name.startswith(CONFIG):

@@ -42,6 +42,26 @@ end
   end
 end
 """,
+    "db/table.cc": """namespace db {
+class Table {
+ public:
+  Table(int rows) : rows_(rows) {}
+  bool operator==(const Table& other) const { return rows_ == other.rows_; }
+  int& operator[](int row) { return rows_; }
+};
+
+Table::~Table() {
+  close(rows_);
+}
+}
+""",
+    "db/use.cc": """#include "table.h"
+int compare(Table* table) {
+  Table other(1);
+  table->~Table();
+  return other == *table;
+}
+""",
     "app/variants.rb": """class Variants
   def all(request)
     request.variant = variant
@@ -58,6 +78,11 @@ ASKED = {
     "linked?": ("lib/file.ex", "def linked?(source)"),
     "Request#variant=": ("app/request.rb", "def variant=(value)"),
     "variant=": ("app/request.rb", "def variant=(value)"),
+    "db::Table": ("db/table.cc", "class Table {"),
+    "~Table": ("db/table.cc", "Table::~Table()"),
+    "Table::~Table": ("db/table.cc", "Table::~Table()"),
+    "db::Table::operator==": ("db/table.cc", "operator==(const Table& other)"),
+    "operator[]": ("db/table.cc", "operator[](int row)"),
     "Variants": ("app/variants.rb", "class Variants"),
 }
 

@@ -41,6 +41,35 @@ FILES = {
         "class Screen {\n    public function __construct(private Reports $reports) {}\n"
         "    public function show() { return $this->reports->render(); }\n}\n"
     ),
+    "Data/IOrders.cs": (
+        "namespace Shop.Data {\n  public interface IOrders { Task AddAsync(Order order); }\n}\n"
+    ),
+    "Data/Orders.cs": (
+        "namespace Shop.Data {\n  public class SqlOrders : Repository<Order>, IOrders {\n"
+        "    public Task AddAsync(Order order) { return Save(order); }\n  }\n}\n"
+    ),
+    "Api/Cart.cs": (
+        "using Shop.Data;\nnamespace Shop.Api {\n  public class Cart {\n"
+        "    private readonly IOrders _orders;\n"
+        "    public Task Buy(Order order) { return _orders.AddAsync(order); }\n  }\n}\n"
+    ),
+    "app/Feed.kt": (
+        "interface Feed { fun refresh(page: Int) }\n"
+        "class RemoteFeed(val api: Api) : Feed {\n"
+        "  override fun refresh(page: Int) { api.get(page) }\n}\n"
+        "class Screen(private val feed: Feed) {\n  fun open() { feed.refresh(1) }\n}\n"
+    ),
+    "db/env.h": (
+        "namespace db {\nclass Env {\n public:\n  virtual Status Rename(int from) = 0;\n};\n"
+        "class DiskEnv : public Env {\n public:\n"
+        "  Status Rename(int from) override { return Move(from); }\n};\n"
+        "Status Swap(Env* env) { return env->Rename(1); }\n}\n"
+    ),
+    "lib/export.rb": (
+        "module Shop\n  class Export\n    def write_rows(rows)\n      rows\n    end\n  end\n"
+        "  class CsvExport < Export\n    def write_rows(rows)\n      rows.join\n    end\n  end\n"
+        "  class Nightly\n    def run(export)\n      export.write_rows([])\n    end\n  end\nend\n"
+    ),
     "src/shop/Base.java": (
         "package shop;\n\npublic abstract class Base {\n    public void boot() {}\n"
         "    public void start() { boot(); }\n}\n"
@@ -87,6 +116,10 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         ("CardPayments.charge", "src/shop/Checkout.java:5  Checkout.pay"),
         ("SmtpMailer.deliver", "web/mail.ts:9"),
         ("PdfReports::render", "app/Reports.php:7"),
+        ("SqlOrders.AddAsync", "Api/Cart.cs:5"),
+        ("RemoteFeed.refresh", "app/Feed.kt:6"),
+        ("DiskEnv::Rename", "db/env.h:10"),
+        ("CsvExport#write_rows", "lib/export.rb:14"),
     ],
 )
 def test_callers_of_an_interface_use_its_implementations(
@@ -94,6 +127,42 @@ def test_callers_of_an_interface_use_its_implementations(
 ) -> None:
     assert place in about.what_touches(symbol=implementation)
     assert place.partition("  ")[0].partition(":")[0] in about.impact_of(symbols=[implementation])
+
+
+@pytest.mark.parametrize(
+    ("method", "implementation"),
+    [
+        ("IOrders.AddAsync", "Data/Orders.cs:2"),
+        ("Feed.refresh", "app/Feed.kt:2"),
+        ("Env::Rename", "db/env.h:6"),
+        ("Export#write_rows", "lib/export.rb:7"),
+    ],
+)
+def test_the_implementations_of_a_method_are_related_to_it(
+    about: CodeAnswers, method: str, implementation: str
+) -> None:
+    found = Walker(about.reader.catalog).relations(TENANT, Caller(), method, direction="out")
+    places = {
+        f"{one.uri.partition('/')[2]}:{one.line_start}"
+        for one in found.relations
+        if one.kind == "implemented_by"
+    }
+    assert places == {implementation}
+    path = implementation.partition(":")[0]
+    assert path in about.impact_of(symbols=[method]).partition("possibly")[0]
+    assert implementation in about.what_touches(symbol=method)
+
+
+def test_a_call_of_a_method_with_implementations_certainly_uses_each(about: CodeAnswers) -> None:
+    for method in ("IOrders.AddAsync", "SqlOrders.AddAsync"):
+        assert "Cart::Buy" in about.impact_of(symbols=[method]).partition("possibly")[0]
+    # Libraries share names of one word.
+    assert "Screen::open" in about.impact_of(symbols=["Feed.refresh"]).partition("possibly")[2]
+
+
+def test_an_outline_lists_each_definition_once(about: CodeAnswers) -> None:
+    lines = about.outline("Data/Orders.cs").splitlines()
+    assert len([line for line in lines if "SqlOrders" in line and "AddAsync" not in line]) == 1
 
 
 def test_a_method_that_is_implemented_too_often_leads_to_no_implementation(

@@ -33,6 +33,10 @@
   (qualified_identifier name: (type_identifier) @name)
   (template_type name: (type_identifier) @name)
 ]) @reference.implementation
+(class_specifier name: (_) (base_class_clause
+  [(type_identifier) (qualified_identifier) (template_type)] @supertype.extends))
+(struct_specifier name: (_) (base_class_clause
+  [(type_identifier) (qualified_identifier) (template_type)] @supertype.extends))
 (call_expression function: [
   (identifier) @name
   (template_function name: (identifier) @name)

@@ -21,7 +21,24 @@
   (identifier) @name
   (generic_name (identifier) @name)
   (qualified_name name: (identifier) @name)
+  (qualified_name name: (generic_name (identifier) @name))
+  (primary_constructor_base_type type: (identifier) @name)
 ]) @reference.implementation
+(interface_declaration (base_list [(identifier) (generic_name) (qualified_name)] @supertype.extends))
+([
+  (class_declaration (base_list [(identifier) (generic_name) (qualified_name)] @supertype.extends))
+  (record_declaration (base_list [
+    (identifier)
+    (generic_name)
+    (qualified_name)
+    (primary_constructor_base_type)
+  ] @supertype.extends))
+] (#not-match? @supertype.extends "^([A-Za-z0-9_]+[.])*I[A-Z]"))
+([
+  (class_declaration (base_list [(identifier) (generic_name) (qualified_name)] @supertype.implements))
+  (record_declaration (base_list [(identifier) (generic_name) (qualified_name)] @supertype.implements))
+  (struct_declaration (base_list [(identifier) (generic_name) (qualified_name)] @supertype.implements))
+] (#match? @supertype.implements "^([A-Za-z0-9_]+[.])*I[A-Z]"))
 (invocation_expression function: [
   (identifier) @name
   (generic_name (identifier) @name)

@@ -16,6 +16,10 @@
 (superclass (type_identifier) @name) @reference.implementation
 (interfaces (type_identifier) @name) @reference.implementation
 (mixins (type_identifier) @name) @reference.implementation
+(class_definition superclass: (superclass (type_identifier) @supertype.extends))
+(_ (superclass (mixins (type_identifier) @supertype.uses_trait)))
+(_ (interfaces (type_identifier) @supertype.implements))
+(enum_declaration (mixins (type_identifier) @supertype.uses_trait))
 ((identifier) @name . (selector (argument_part))) @reference.call
 ((_) @receiver
   . (selector (unconditional_assignable_selector (identifier) @name))

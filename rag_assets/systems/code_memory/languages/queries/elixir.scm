@@ -18,6 +18,8 @@
   (#eq? @_form "alias"))
 ((unary_operator operator: "@" operand: (call target: (identifier) @_form (arguments (alias) @name)))
   @reference.implementation (#eq? @_form "behaviour"))
+((unary_operator operator: "@" operand: (call target: (identifier) @_form
+    (arguments (alias) @supertype.implements))) (#eq? @_form "behaviour"))
 ((call target: (identifier) @name) @reference.call
   (#not-match? @name "^(def.*|alias|import|require|use|if|unless|case|cond|with|for|quote|unquote|doc|moduledoc|spec)$"))
 (call target: (dot left: (_) @receiver right: (identifier) @name)) @reference.call

@@ -13,7 +13,19 @@
 (delegation_specifier [
   (user_type (type_identifier) @name)
   (constructor_invocation (user_type (type_identifier) @name))
+  (explicit_delegation (user_type (type_identifier) @name))
 ]) @reference.implementation
+(class_declaration "interface" (delegation_specifier (user_type) @supertype.extends))
+(class_declaration ["class" "enum"] (delegation_specifier [
+  (user_type) @supertype.implements
+  (explicit_delegation (user_type) @supertype.implements)
+  (constructor_invocation (user_type) @supertype.extends)
+]))
+(object_declaration (delegation_specifier [
+  (user_type) @supertype.implements
+  (explicit_delegation (user_type) @supertype.implements)
+  (constructor_invocation (user_type) @supertype.extends)
+]))
 (call_expression . (simple_identifier) @name) @reference.call
 (call_expression . (navigation_expression
   . (_) @receiver

@@ -15,6 +15,10 @@
     (scope_resolution name: (constant) @name)
   ])) @reference.implementation
   (#any-of? @_form "include" "extend" "prepend"))
+((call !receiver method: (identifier) @_form arguments: (argument_list
+    [(constant) (scope_resolution)] @supertype.uses_trait))
+  (#any-of? @_form "include" "extend" "prepend"))
+(class superclass: (superclass [(constant) (scope_resolution)] @supertype.extends))
 (superclass [(constant) @name (scope_resolution name: (constant) @name)]) @reference.implementation
 ((call !receiver method: (identifier) @name) @reference.call
   (#not-match? @name "^(require|require_relative|include|extend|prepend|attr_reader|attr_accessor)$"))

@@ -13,10 +13,13 @@
 (given_definition name: (identifier) @name) @definition.constant
 
 (import_declaration) @reference.import
-(extends_clause [
+(extends_clause ["extends" "with"] . [
   (type_identifier) @name
   (generic_type type: (type_identifier) @name)
+  (stable_type_identifier (type_identifier) @name)
 ]) @reference.implementation
+(_ extend: (extends_clause "extends" . (_) @supertype.extends))
+(_ extend: (extends_clause "with" . (_) @supertype.implements))
 (call_expression function: [
   (identifier) @name
   (generic_function function: (identifier) @name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.reading import read_code
+from tests.cost import assert_linear
 
+SUPERTYPES = {"extends", "implements", "uses_trait"}
 RUBY = """# A reply.
 class Comment < ApplicationRecord
   belongs_to :story
@@ -110,3 +112,155 @@ def test_constants_and_signatures_share_a_chunk_with_their_neighbours() -> None:
     text = "class A {\n  void b();\n  void c();\n};\n"
     alone = {unit.symbol: unit.alone for unit in read_code(text, "text/x-c++").units if unit.symbol}
     assert alone == {"A": True, "A::b": False, "A::c": False}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "text", "stated"),
+    [
+        (
+            "csharp",
+            (
+                "namespace Shop.Data {\n"
+                "  public interface IOrders : IReads<Order> { Task Add(); }\n"
+                "  public class Orders : Base<Order>, Core.IOrders, Idle { }\n"
+                "  public record Line(int Id) : Row(Id), ILine;\n"
+                "  struct Money : IEquatable<Money> { }\n"
+                "  enum Size : byte { Small }\n}\n"
+            ),
+            [
+                "Shop::Data::IOrders extends IReads",
+                "Shop::Data::Orders extends Base",
+                "Shop::Data::Orders implements Core::IOrders",
+                "Shop::Data::Orders extends Idle",
+                "Shop::Data::Line extends Row",
+                "Shop::Data::Line implements ILine",
+                "Shop::Data::Money implements IEquatable",
+            ],
+        ),
+        (
+            "kotlin",
+            (
+                "interface Repo : Reads<Int>\n"
+                "class OrderRepo(db: Db) : Base(db), Repo, Logs by console {\n"
+                "  val timer = object : Timer() {}\n"
+                "  fun run() { class Inner : Hidden() }\n}\n"
+                "object Orders : Repo\nenum class State : Coded { OPEN }\n"
+            ),
+            [
+                "Repo extends Reads",
+                "OrderRepo extends Base",
+                "OrderRepo implements Repo",
+                "OrderRepo implements Logs",
+                "Orders implements Repo",
+                "State implements Coded",
+            ],
+        ),
+        (
+            "ruby",
+            (
+                "module Admin\n  class Users < ::ApplicationController\n"
+                "    include Pages, Admin::Sorted\n"
+                "    def index\n      list.extend Hidden\n    end\n  end\nend\n"
+                "include Outside\nRow = Struct.new(:id)\nclass Line < Struct.new(:id)\nend\n"
+            ),
+            [
+                "Admin::Users extends ApplicationController",
+                "Admin::Users uses_trait Pages",
+                "Admin::Users uses_trait Admin::Sorted",
+            ],
+        ),
+        (
+            "c++",
+            (
+                "namespace db {\nclass Table : public Iterator, private util::Cache<int> {\n"
+                "  struct Row : Cell {};\n};\n}\n"
+            ),
+            [
+                "db::Table extends Iterator",
+                "db::Table extends util::Cache",
+                "db::Table::Row extends Cell",
+            ],
+        ),
+        (
+            "scala",
+            (
+                "trait Priced extends Named\n"
+                "case class Order(id: Int) extends Base[Int](id) with Priced with core.Stored\n"
+                "object Orders extends Repo\n"
+            ),
+            [
+                "Priced extends Named",
+                "Order extends Base",
+                "Order implements Priced",
+                "Order implements core::Stored",
+                "Orders extends Repo",
+            ],
+        ),
+        (
+            "dart",
+            (
+                "class CartRepo extends Repo<Cart> with Logs implements Closeable, Sized {}\n"
+                "abstract class Shelf implements Sized {}\n"
+            ),
+            [
+                "CartRepo extends Repo",
+                "CartRepo uses_trait Logs",
+                "CartRepo implements Closeable",
+                "CartRepo implements Sized",
+                "Shelf implements Sized",
+            ],
+        ),
+        (
+            "elixir",
+            "defmodule Shop.Mail do\n  @behaviour Shop.Sender\nend\n",
+            ["Shop::Mail implements Shop::Sender"],
+        ),
+    ],
+)
+def test_the_supertypes_of_each_type_are_stated(
+    media_type: str, text: str, stated: list[str]
+) -> None:
+    facts = [one for one in read_code(text, f"text/x-{media_type}").facts if one.kind in SUPERTYPES]
+    written = [f"{one.symbol} {one.kind} {one.values['name']}" for one in facts]
+    assert written == [*map(_scoped, stated)]
+    for one in facts:
+        last = str(one.values["name"]).rpartition(":")[2]
+        assert last in text[one.start : one.end]
+        assert "\n" not in text[one.start : one.end]
+
+
+def _scoped(stated: str) -> str:
+    before, _, name = stated.rpartition(" ")
+    return f"{before} scoped:{name}"
+
+
+def test_a_macro_before_the_name_of_a_class_is_ignored() -> None:
+    text = (
+        "namespace db {\nclass DB_EXPORT Env {\n public:\n  virtual int Open(int a) = 0;\n};\n"
+        "struct DB_EXPORT Disk final : public Env {\n  int Open(int a) override { return a; }\n};\n"
+        "class TABLE : Env {};\n}\n"
+    )
+    facts = read_code(text, "text/x-c++").facts
+    assert [one.symbol for one in facts if one.kind == "declares"] == [
+        *("db", "db::Env", "db::Env::Open", "db::Disk", "db::Disk::Open", "db::TABLE")
+    ]
+    assert [one.symbol for one in facts if one.kind == "extends"] == ["db::Disk", "db::TABLE"]
+    shown = next(one for one in facts if one.symbol == "db::Env")
+    assert text[shown.start : shown.end].startswith("class DB_EXPORT Env {")
+
+
+def test_types_in_capitalized_namespaces_are_also_found_by_their_last_part() -> None:
+    declared = {
+        one.symbol: one.values.get("called")
+        for one in read_code(CSHARP, "text/x-csharp").facts
+        if one.kind == "declares"
+    }
+    assert declared["Shop::OrdersController"] == ["", "orderscontroller"]
+    assert declared["Shop::OrdersController::GetOrder"] is None
+
+
+def test_supertypes_are_found_in_linear_time() -> None:
+    def text(count: int) -> str:
+        return "".join(f"class A{one} : public B{one} {{ int x; }};\n" for one in range(count))
+
+    assert_linear(lambda count: read_code(text(count), "text/x-c++"), 300)

@@ -79,6 +79,29 @@ def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     assert find_definition(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
+@pytest.mark.parametrize(
+    ("name", "user", "defined", "wanted"),
+    [
+        ("Orders", "Shop::Api::Cart", ["Shop::Data::Orders"], 0),
+        ("Orders", "Shop::Api::Cart", ["Shop::Data::Orders", "Shop::Orders"], 1),
+        ("Orders", "Shop::Api::Cart", ["Shop::Api::Data::Orders", "Bank::Data::Orders"], 0),
+        ("Orders", "Shop::Api::Cart", ["Shop::Data::Orders", "Shop::Core::Orders"], None),
+        ("Orders", "Shop::Orders", ["Shop::Orders", "Orders"], 1),
+        ("Orders", "Shop::Orders", ["Shop::Orders"], None),
+        ("Data::Orders", "Cart", ["Shop::Data::Orders", "Orders"], 0),
+        ("ActiveRecord::Base", "User", ["Admin::Base"], None),
+        ("Base", "User", ["a.Base", "lib/Base", "x#Base", "Database", "Base::get"], None),
+    ],
+)
+def test_the_nearest_type_with_the_written_name_is_meant(
+    name: str, user: str, defined: list[str], wanted: int | None
+) -> None:
+    expected = None if wanted is None else defined[wanted]
+    assert find_definition(f"scoped:{name}", user, defined) == expected
+    if expected is not None:
+        assert f"scoped:{name}" in spellings(expected, short_name(expected))
+
+
 def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
     assert not depends_on_place("repo/database/migrations/2024_a.php#class@4::up")
 

@@ -1,0 +1,153 @@
+"""Units and facts of a text that follow from its tags: definitions, and supertypes of types.
+
+Belongs here: what the results of a tag query (languages.tags) mean for chunks and relations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.tags import (
+    DefinitionKind,
+    TagDefinition,
+    Tags,
+    TagSupertype,
+)
+from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
+from rag_assets.systems.code_memory.symbols.names import short_name
+from rag_assets.systems.code_memory.symbols.naming import SCOPED
+
+_ROLES: Final[Mapping[DefinitionKind, Role]] = {
+    "class": "class",
+    "module": "class",
+    "function": "function",
+    "method": "method",
+    "signature": "method",
+    "type": "type",
+    "constant": "definition",
+}
+_SMALL: Final = frozenset({"constant", "signature"})
+"""Kinds of definitions that share a chunk with their neighbours."""
+_TYPES: Final = frozenset({"class", "module", "type"})
+"""Kinds of definitions that may have supertypes, or be one."""
+_LONGEST_EVIDENCE: Final = 200
+"""Maximum characters before, and after, the start of a supertype that are its evidence."""
+_ABOVE: Final = re.compile(
+    r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
+)
+_CLOSING_LINES: Final = re.compile(
+    r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
+)
+"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
+_SIGNATURE: Final = 200
+"""Maximum characters of a signature; a longer signature is cut off."""
+
+
+def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
+    """Add the definitions of a tag query to a reading that has no named units.
+
+    Any other reading is returned unchanged. As in other languages, each definition also yields a
+    fact `declares` {role, public, what}, and each supertype a fact `extends`, `implements` or
+    `uses_trait` {name}.
+
+    Args:
+        reading: the units and facts that were read from the text without the query.
+        tags: the result of the query on the text.
+    """
+    shown = [one for one in tags.definitions if not one.is_local]
+    if not shown or any(unit.symbol for unit in reading.units):
+        return reading
+    facts = [*map(_declaration_fact, shown), *_supertype_facts(text, tags)]
+    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
+    units = cover_text(text, [*_units_of_definitions(text, shown)], ())
+    return replace(reading, units=units, facts=tuple(ordered))
+
+
+def _units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+    """Yield a unit for each definition; the unit of a type ends where its first member starts."""
+    starts = [_start_with_comment(text, one.start) for one in shown]
+    at = 0
+    for index, one in enumerate(shown):
+        start = max(starts[index], at)
+        after = starts[index + 1] if index + 1 < len(shown) else len(text)
+        holds = index + 1 < len(shown) and shown[index + 1].start < one.end
+        end = start + len(text[start : min(one.end, after)].rstrip())
+        end = _closing_end(text, end, after)
+        if end <= start:
+            continue
+        at = end
+        is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
+        role = _ROLES[one.kind]
+        yield Unit(start, end, role, one.name, _first_line(text, one), alone=is_alone)
+
+
+def _closing_end(text: str, end: int, after: int) -> int:
+    """Return the end of a definition including the lines that close the blocks around it."""
+    line = text.find("\n", end, after)
+    if line < 0 or text[end:line].strip():
+        return end
+    found = _CLOSING_LINES.match(text, line + 1, after)
+    return end if found is None else end + len(text[end : found.end()].rstrip())
+
+
+def _start_with_comment(text: str, start: int) -> int:
+    """Return the start of a definition's line, or of comments and annotations directly above it."""
+    line = text.rfind("\n", 0, start) + 1
+    if text[line:start].strip():
+        return start
+    first = line
+    while first > 0:
+        above = text.rfind("\n", 0, first - 1) + 1
+        if _ABOVE.match(text, above, first) is None:
+            break
+        first = above
+    return first
+
+
+def _first_line(text: str, one: TagDefinition) -> str:
+    """Return the first line of a declaration."""
+    end = text.find("\n", one.start, one.end)
+    line = text[one.start : one.end if end < 0 else end].strip()
+    return line.rstrip("{").rstrip()[:_SIGNATURE]
+
+
+def _declaration_fact(one: TagDefinition) -> Fact:
+    values: dict[str, object] = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
+    last = one.name.rpartition("::")[2].lower()
+    if one.kind in _TYPES and last != short_name(one.name):
+        # Its short name contains a namespace, which code that uses the type may leave out.
+        values["called"] = ["", last]
+    return Fact("declares", one.start, one.end, one.name, values)
+
+
+def _supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
+    """Yield a fact for each supertype of a type that other files may use."""
+    around: list[TagDefinition] = []
+    following = 0
+    for one in tags.supertypes:
+        while following < len(tags.definitions) and tags.definitions[following].start <= one.start:
+            _drop_ended(around, tags.definitions[following].start)
+            around.append(tags.definitions[following])
+            following += 1
+        _drop_ended(around, one.start)
+        if around and around[-1].kind in _TYPES and not around[-1].is_local:
+            span = _evidence_span(text, one)
+            yield Fact(one.kind, *span, around[-1].name, {"name": SCOPED + one.name})
+
+
+def _drop_ended(around: list[TagDefinition], at: int) -> None:
+    while around and around[-1].end <= at:
+        around.pop()
+
+
+def _evidence_span(text: str, one: TagSupertype) -> tuple[int, int]:
+    """Return the span of the line with a supertype, without the blanks around it."""
+    first = text.rfind("\n", max(0, one.start - _LONGEST_EVIDENCE), one.start) + 1
+    first = first or max(0, one.start - _LONGEST_EVIDENCE)
+    line = text[first : one.start + _LONGEST_EVIDENCE].partition("\n")[0]
+    return first + len(line) - len(line.lstrip()), first + len(line.rstrip())
