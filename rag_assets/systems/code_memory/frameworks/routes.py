@@ -110,6 +110,8 @@ class RouteReader:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
             path = path[path.find("/") :] if "/" in path else path
+        if path != "" and len(fact.values["arguments"]) == 1 and routes.handler == "-1":
+            return  # A call without a handler reads a setting or a service: `app.get(Orders)`.
         if path is None or None in prefixes:
             self._report_computed_path(file, fact)
             return

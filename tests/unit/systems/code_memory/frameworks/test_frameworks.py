@@ -241,3 +241,15 @@ def test_routers_that_mount_each_other_end() -> None:
         "const b = express.Router()\na.use('/b', b)\nb.use('/a', a)\na.get('/x', handler)\n"
     )
     assert derive({"src/app.js": text}).documents
+
+
+def test_call_without_a_handler_is_no_route() -> None:
+    text = """import express from "express";
+const app = express();
+app.get(Orders).run();
+app.get("trust proxy");
+app.get(ORDERS, show);
+"""
+    assert [*shown(derive({"src/main.ts": text}))] == [
+        "unresolved src/main.ts:5 the path of a route (express) is computed"
+    ]
