@@ -144,6 +144,10 @@ def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterato
             yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
 
 
+_MOST_POSSIBLE: Final = 20
+"""Maximum number of possible uses shown for one definition, the most likely ones."""
+
+
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
@@ -153,11 +157,13 @@ def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]
         count = max(one.candidates for one in found)
         which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
         yield f"possibly {shown_name(target)}, {which} ({len(found)}):"
-        for one in found:
+        for one in found[:_MOST_POSSIBLE]:
             relation = one.relation
             where = place(one.uri, one.line, several=several)
             source = "" if one.within is None else f"  {shown_name(one.source)}"
             yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
+        if len(found) > _MOST_POSSIBLE:
+            yield f"  … and {len(found) - _MOST_POSSIBLE:,} more"
 
 
 def _rank(kind: str, order: Sequence[str]) -> int:

@@ -165,12 +165,13 @@ class _File:
 
 
 def uses_of_nodes(
-    view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
+    view: View, nodes: Iterable[Node], *, stated: Collection[Relation] = ()
 ) -> UsesFound:
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known uses, which are left out.
+        stated: known relations. Their own lines are left out. A relation stands for all equal calls
+            in its source, but has only the line of the first.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -186,15 +187,6 @@ def uses_of_nodes(
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
 
 
-def collect_stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
-    """Return the uses that relations state; `uses_of_nodes` leaves them out."""
-    return {
-        (one.uri, one.line_start, _last_part(one.target, one.uri))
-        for one in relations
-        if one.uri is not None and one.line_start is not None
-    }
-
-
 class _Resolving:
     """Resolves the places where the names of some definitions are used."""
 
@@ -203,12 +195,16 @@ class _Resolving:
         view: View,
         targets: Sequence[_Target],
         files: Sequence[_File],
-        stated: Collection[StatedUse],
+        stated: Collection[Relation],
         *,
         omitted: int,
     ) -> None:
         self._targets, self._files = targets, files
-        self._stated = frozenset(stated)
+        self._stated: set[StatedUse] = set()
+        self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for one in stated:
+            self._stated.add((one.uri, one.line_start, _last_part(one.target, one.uri)))
+            self._evidence[one.source, one.target].append(one.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
@@ -270,6 +266,9 @@ class _Resolving:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
         within = _innermost(self._symbols[row.uri], place.line)
+        is_in_namesake = within is not None and _last_part(within.name, row.uri) == target.name
+        if is_in_namesake and place.kind in _MENTIONS and not place.receiver:
+            return None  # The place is the head of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
         return Use(
@@ -286,6 +285,8 @@ class _Resolving:
         candidates: Collection[str],
     ) -> str:
         """Return why a place is a certain use of a definition; "" if it is not certain."""
+        if within is not None and self._is_repeated(target, place, within):
+            return "repeated call"
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
@@ -302,6 +303,14 @@ class _Resolving:
                 return near
         is_distinctive = place.receiver == "" or _WORDS.search(target.name) is not None
         return "only definition" if is_only and is_distinctive else ""
+
+    def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
+        """Return whether a relation of the same definition states a call that is written alike."""
+        if place.kind != "call":
+            return False
+        before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
+        written = re.compile(rf"{before}{re.escape(target.name)}\b")
+        return any(map(written.search, self._evidence.get((within.name, target.node.name), ())))
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""

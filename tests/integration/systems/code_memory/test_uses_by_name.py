@@ -30,6 +30,10 @@ class KratesController
 end
 """,
     "app/tasks.rake.rb": "def refresh_krates\n  KratesController.new.show\nend\n",
+    "config/routes.rb": """Rails.application.routes.draw do
+  get "/krates/:id", to: "krates#show"
+end
+""",
     # C#
     "src/IOrders.cs": "namespace Shop {\n  public interface IOrders { void Submit(int id); }\n}\n",
     "src/OrdersController.cs": """using Shop;
@@ -82,6 +86,27 @@ func use(s *Store) {
 class InvoiceSerializer:
     serializer_class = LineSerializer
 """,
+    "web/mail.py": """class Mailer:
+    def deliver(self, to): ...
+
+
+class Pager:
+    def deliver(self, to):
+        return to
+
+
+def remind(mailer: Mailer, first, second):
+    mailer.deliver(first)
+    mailer.deliver(second)
+    first.deliver(second)
+
+
+def test_remind():
+    remind(Mailer(), 1, 2)
+""",
+    "lib/many_callers.rb": "def visit(one)\n" + "  one.owners\n" * 30 + "end\n",
+    "sql/mysql.sql": "CREATE TABLE krates (id int);\n",
+    "sql/sqlite.sql": "-- SQLite\nCREATE TABLE krates (id integer);\n",
 }
 
 
@@ -124,6 +149,51 @@ def test_impact_of_a_ruby_class_follows_its_users(about: CodeAnswers) -> None:
     certain, _ = parts(about.impact_of(symbols=["Krate"]))
     assert "app/krates_controller.rb:3  KratesController::show" in certain
     assert "app/tasks.rake.rb:1  refresh_krates  < KratesController::show" in certain
+
+
+def test_impact_of_a_ruby_method_reaches_the_route_of_its_users(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["Krate"]))
+    assert certain.startswith("route (1):\n")
+    route = "GET /krates/{id}  < KratesController::show"
+    assert f"config/routes.rb:2  {route}" in certain
+
+
+def test_repeated_call_of_a_resolved_method_is_certain(about: CodeAnswers) -> None:
+    certain, rest = parts(about.what_touches(symbol="Mailer.deliver"))
+    assert "web/mail.py:11  web.mail.remind  mailer.deliver" in certain
+    assert "web/mail.py:12  web.mail.remind  mailer.deliver" in certain
+    assert "web/mail.py:13" not in certain
+    assert "web/mail.py:13" in rest
+    assert "web/mail.py:6" not in certain + rest, "the head of another method of that name"
+
+
+def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers) -> None:
+    _, rest = parts(about.what_touches(symbol="Krate::owners"))
+    shown = [line for line in rest.splitlines() if line.startswith("  ")]
+    assert len(shown) == 21
+    assert shown[-1].startswith("  … and ")
+
+
+def test_tests_of_a_method_are_counted_without_headings(about: CodeAnswers) -> None:
+    told = about.tests_of(symbols=["web.mail.remind"])
+    assert "tests that call it (1):" in told
+    assert "\n1 test; read for uses" in told
+
+
+def test_each_file_that_creates_a_table_is_shown(about: CodeAnswers) -> None:
+    told = about.what_touches(table="krates")
+    assert "sql/mysql.sql:1  krates  CREATE TABLE" in told
+    assert "sql/sqlite.sql:2  krates  CREATE TABLE" in told
+
+
+@pytest.mark.parametrize("path", ["web/serial.py", "repo/web/serial.py", "serial.py"])
+def test_outline_command_takes_a_path_in_any_form(
+    about: CodeAnswers, shared_installation: Installation, path: str
+) -> None:
+    shown = shared_installation.command("code", "outline", TENANT, path)
+    assert shown.code == 0, shown.err
+    assert shown.out.strip() == about.outline("web/serial.py")
+    assert "repo/web/serial.py:5-6" in shown.out
 
 
 def test_impact_of_a_csharp_interface_finds_calls_and_types(about: CodeAnswers) -> None:
