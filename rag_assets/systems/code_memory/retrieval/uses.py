@@ -291,7 +291,7 @@ class _Resolving:
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
         is_only = len({*candidates, target.node.name}) == 1
-        if place.receiver and place.receiver == target.owner:
+        if _is_named_after_class(place, target, candidates):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and _is_within(within.name, target.holder)
@@ -397,6 +397,19 @@ class _Resolving:
             and (receiver in fold_name(owner) or fold_name(owner) in receiver)
         )
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
+
+
+def _is_named_after_class(place: NameUse, target: _Target, candidates: Collection[str]) -> bool:
+    """Return whether a receiver is the target's class, or a variable with its name.
+
+    The variable must not have the name of another candidate's class.
+    """
+    if not place.receiver or place.receiver == target.owner:
+        return bool(place.receiver)
+    wanted = fold_name(place.receiver)
+    owned = {*candidates, target.node.name}
+    alike = {one for one in owned if fold_name(_get_owner(one)) == wanted}
+    return place.kind == "call" and bool(wanted) and alike == {target.node.name}
 
 
 def find_places_of_name(view: View, name: str) -> UsesFound:

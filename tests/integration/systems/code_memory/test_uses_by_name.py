@@ -139,10 +139,18 @@ def parts(told: str) -> tuple[str, str]:
 
 def test_uses_of_a_ruby_method_are_possible_where_two_classes_have_it(about: CodeAnswers) -> None:
     certain, rest = parts(about.what_touches(symbol="Krate::owners"))
-    assert "krates_controller.rb" not in certain
+    assert "many_callers.rb" not in certain
     assert rest.startswith("Krate::owners, one of 2 definitions of the name")
-    assert "app/krates_controller.rb:5  calls  KratesController::show  krate.owners" in rest
-    assert "views/krate.html.erb:1" in rest
+    assert "lib/many_callers.rb:2  calls  visit  one.owners" in rest
+    assert "views/krate.html.erb:1" in about.tests_of(symbols=["Krate::owners"]) + rest
+
+
+def test_use_on_a_variable_named_after_one_of_two_classes_is_certain(about: CodeAnswers) -> None:
+    certain, _ = parts(about.what_touches(symbol="Krate::owners"))
+    assert "app/krates_controller.rb:5  KratesController::show  krate.owners" in certain
+    certain, rest = parts(about.what_touches(symbol="Team::owners"))
+    assert "krates_controller.rb" not in certain
+    assert "krates_controller.rb:5" in rest
 
 
 def test_impact_of_a_ruby_class_follows_its_users(about: CodeAnswers) -> None:
@@ -282,7 +290,7 @@ def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) ->
     assert (use.kind, use.source, use.how) == ("calls", "Service::total", "name")
     assert (use.uri, use.line_start) == ("repo/kt/Service.kt", 4)
     uses = walker.relations(TENANT, Caller(), "Krate::owners", direction="in").uses
-    assert {(one.how, one.confidence) for one in uses} == {("possible", 1 / 3)}
+    assert {(one.how, one.confidence) for one in uses} == {("name", 0.8), ("possible", 1 / 3)}
     assert walker.relations(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
 
 

@@ -253,3 +253,17 @@ app.get(ORDERS, show);
     assert [*shown(derive({"src/main.ts": text}))] == [
         "unresolved src/main.ts:5 the path of a route (express) is computed"
     ]
+
+
+def test_functions_named_like_methods_are_not_reported_outside_of_routers() -> None:
+    router = """defmodule ShopWeb.Router do
+  use ShopWeb, :router
+  get @orders, OrderController, :index
+  get "/", PageController, :index
+end
+"""
+    orders = "defmodule Shop.Orders do\n  def get(order, key) do\n    get(order)\n  end\nend\n"
+    found = [*shown(derive({"lib/router.ex": router, "lib/orders.ex": orders}))]
+    assert [one for one in found if one.startswith("unresolved")] == [
+        "unresolved lib/router.ex:3 the path of a route (phoenix) is computed"
+    ]
