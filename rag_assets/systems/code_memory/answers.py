@@ -130,11 +130,7 @@ class CodeAnswers:
     def who_serves(self, route: str) -> str:
         """Return a route's controller, with its validation, guards, models, events and tables."""
         resolver = self._resolver
-        found = (
-            []
-            if resolver is None
-            else resolver.routes(route) or resolver.find_controller_routes(route)
-        )
+        found = [] if resolver is None else resolver.find_routes(route)
         if not found:
             walks = self._compute_walks([route], direction="out", depth=1)
             return self._explain_unknown(route, *walks, first=ROUTE)
@@ -230,9 +226,7 @@ class CodeAnswers:
         names = [name for symbol in symbols for name in resolver.names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
-            names += [
-                one.name for one in resolver.routes(route) or resolver.find_controller_routes(route)
-            ]
+            names += [one.name for one in resolver.find_routes(route)]
         found = self._find_dependents(resolver, names)
         notes = [*dict.fromkeys(found.notes)]
         label = ", ".join(filter(None, [*symbols, *paths, route]))

@@ -13,7 +13,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.uses import Use
+from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
@@ -152,10 +152,6 @@ _MOST_LISTED: Final = 20
 among other dependents."""
 
 
-_MOST_CANDIDATES: Final = 20
-"""Number of definitions of one name above which its possible uses are only counted."""
-
-
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
@@ -165,7 +161,7 @@ def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]
         count = max(one.candidates for one in found)
         which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
         heading = f"possibly {shown_name(target)}, {which} ({len(found)})"
-        if count > _MOST_CANDIDATES:
+        if count > MOST_CANDIDATES:
             yield heading
             continue
         yield f"{heading}:"

@@ -33,6 +33,9 @@ MOST_FILES: Final = 400
 """Maximum number of files with definitions to read, to find the definition around a use."""
 MOST_TARGETS: Final = 60
 """Maximum number of definitions to look up at once."""
+MOST_CANDIDATES: Final = 20
+"""Number of definitions of one name above which its possible uses are only counted, not resolved by
+the relations of the code around them."""
 _SOURCES_AT_ONCE: Final = 50
 """Number of definitions whose relations are read at once; more would often exceed a view's
 limit."""
@@ -351,11 +354,18 @@ class _Resolving:
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
         """Return the targets that relations state for places, limited to these definitions."""
-        known = {name for names in self._candidates.values() for name in names}
+        rare = [
+            (name, names)
+            for (_, _, name), names in self._candidates.items()
+            if len(names) <= MOST_CANDIDATES
+        ]
+        known = {one for _, names in rare for one in names}
+        resolvable = {name for name, _ in rare}
         sources = {
             within.name
             for file in self._files[:MOST_FILES]
             for target in self._targets
+            if target.name in resolvable
             for place in file.names.get(target.name, NameUses(())).uses
             if place.kind != "definition"
             and (within := _innermost(self._symbols[file.row.uri], place.line)) is not None
@@ -425,7 +435,18 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
         for one in file.names[name].uses
     )
     omitted = sum(file.names[name].omitted for file in files) + int(names.is_cut)
-    return UsesFound(possible=uses, omitted=omitted)
+    programs = {file.row.uri for file in files if file.language in tag_languages()}
+    ordered = sorted(
+        uses,
+        key=lambda use: (
+            use.uri not in programs,
+            is_test(path_from_uri(use.uri)),
+            _ORDER.index(use.kind),
+            use.uri,
+            use.line,
+        ),
+    )
+    return UsesFound(possible=tuple(ordered), omitted=omitted)
 
 
 def _target(node: Node) -> _Target | None:
