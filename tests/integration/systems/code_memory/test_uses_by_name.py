@@ -103,6 +103,20 @@ def remind(mailer: Mailer, first, second):
 
 def test_remind():
     remind(Mailer(), 1, 2)
+
+
+class Beeper(Pager):
+    pass
+""",
+    "cmd/web.go": """package main
+
+import "net/http"
+
+func Health(w http.ResponseWriter, r *http.Request) {}
+
+func main() {
+\thttp.HandleFunc("/health", Health)
+}
 """,
     "lib/many_callers.rb": "def visit(one)\n" + "  one.owners\n" * 30 + "end\n",
     "sql/mysql.sql": "CREATE TABLE krates (id int);\n",
@@ -173,6 +187,21 @@ def test_repeated_call_of_a_resolved_method_is_certain(about: CodeAnswers) -> No
     assert "web/mail.py:13" not in certain
     assert "web/mail.py:13" in rest
     assert "web/mail.py:6" not in certain + rest, "the head of another method of that name"
+
+
+def test_inherited_member_is_taken_for_that_of_the_base_class(about: CodeAnswers) -> None:
+    told = about.what_touches(symbol="Beeper.deliver")
+    assert told.startswith("Beeper.deliver is taken for code Pager.deliver  web/mail.py:6\n")
+
+
+def test_route_for_all_methods_serves_each_method(about: CodeAnswers) -> None:
+    assert about.who_serves("GET /health").startswith("route ANY /health")
+
+
+def test_end_of_a_path_is_not_taken_for_a_controller(about: CodeAnswers) -> None:
+    assert "GET /krates/{id}" in about.who_serves("KratesController")
+    told = about.who_serves("GET /no/such/KratesController")
+    assert told.startswith("Nothing that you may read is called so.")
 
 
 def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers) -> None:
