@@ -43,6 +43,7 @@ from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     UsesFound,
     find_places_of_name,
+    is_within,
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -190,6 +191,9 @@ class CodeAnswers:
             stated=relations,
         )
         relations |= {one.relation: None for one in uses.certain}
+        relations = {one: None for one in relations if not _is_internal(one, start_nodes)}
+        outside = (one for one in uses.possible if not _is_internal(one.relation, start_nodes))
+        uses = replace(uses, possible=tuple(outside))
         if not relations and not uses.possible:
             return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
@@ -578,6 +582,11 @@ def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     for one in members:
         found.setdefault((one.source, one.name), build_node(one))
     return [*found.values()]
+
+
+def _is_internal(one: Relation, nodes: Iterable[Node]) -> bool:
+    """Return whether a relation leads from one of these definitions, or its member, to itself."""
+    return any(is_within(one.source, n.name) and is_within(one.target, n.name) for n in nodes)
 
 
 def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:

@@ -297,7 +297,7 @@ class _Resolving:
         if _is_named_after_class(place, target, candidates):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
-            inside = within is not None and _is_within(within.name, target.holder)
+            inside = within is not None and is_within(within.name, target.holder)
             if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
@@ -317,7 +317,7 @@ class _Resolving:
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
-        return any(one != target.node.name and _is_within(one, target.holder) for one in candidates)
+        return any(one != target.node.name and is_within(one, target.holder) for one in candidates)
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
@@ -474,8 +474,8 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
-def _is_within(name: str, holder: str) -> bool:
-    """Return whether a name is the holder itself or one of its members."""
+def is_within(name: str, holder: str) -> bool:
+    """Return whether a definition's name is that of the holder itself, or of one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 

@@ -118,6 +118,16 @@ func main() {
 \thttp.HandleFunc("/health", Health)
 }
 """,
+    "src/Quote.cs": """namespace Shop {
+  public class Quote {
+    public Quote(int total) { TotalOfLines = total; }
+    public int TotalOfLines { get; }
+  }
+  public class Printer {
+    public void Print(Quote quote) { Write(quote.TotalOfLines); }
+  }
+}
+""",
     "lib/many_callers.rb": "def visit(one)\n" + "  one.owners\n" * 30 + "end\n",
     "sql/mysql.sql": "CREATE TABLE krates (id int);\n",
     "sql/sqlite.sql": "-- SQLite\nCREATE TABLE krates (id integer);\n",
@@ -202,6 +212,12 @@ def test_end_of_a_path_is_not_taken_for_a_controller(about: CodeAnswers) -> None
     assert "GET /krates/{id}" in about.who_serves("KratesController")
     told = about.who_serves("GET /no/such/KratesController")
     assert told.startswith("Nothing that you may read is called so.")
+
+
+def test_use_of_a_member_within_its_class_is_no_use_of_the_class(about: CodeAnswers) -> None:
+    told = about.what_touches(symbol="Shop::Quote")
+    assert "src/Quote.cs:7  Printer::Print  quote.TotalOfLines" in told.replace("Shop::", "")
+    assert "src/Quote.cs:3" not in told.partition("\n")[2].replace("is taken for", "")
 
 
 def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers) -> None:
