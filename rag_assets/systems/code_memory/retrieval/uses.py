@@ -205,9 +205,9 @@ class _Resolving:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in stated:
-            self._stated.add((one.uri, one.line_start, _last_part(one.target, one.uri)))
-            self._evidence[one.source, one.target].append(one.evidence)
+        for known in stated:
+            self._stated.add((known.uri, known.line_start, _last_part(known.target, known.uri)))
+            self._evidence[known.source, known.target].append(known.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
