@@ -16,7 +16,18 @@ SYSTEM = System(
         # cosine separates answers from passages that are merely similar (decision 17).
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
-            *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),
+            *(
+                "walk",
+                "recall",
+                "expand",
+                "quote",
+                "verify",
+                "fuse",
+                "score",
+                "read",
+                "join",
+                "rerank",
+            ),
             *("gather", "budget"),
         ),
         requires_project=True,
@@ -62,6 +73,7 @@ SYSTEM = System(
     retrieval_steps={
         "walk": f"{_HERE}.retrieval.steps.walk:Walk",
         "expand": f"{_HERE}.retrieval.steps.expand:Expand",
+        "quote": f"{_HERE}.retrieval.steps.quote:Quote",
     },
     assets={"relations": f"{_HERE}.definitions:relations"},
     checks={"search_index.relations": f"{_HERE}.definitions:relations_check"},

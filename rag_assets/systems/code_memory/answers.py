@@ -12,7 +12,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.model import Caller, SearchAnswer
+from rag_assets.search.model import Caller, Hit, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
@@ -29,6 +29,7 @@ from rag_assets.systems.code_memory.outlines import (
     shown_name,
     within_limit,
 )
+from rag_assets.systems.code_memory.retrieval.asked import build_quotation
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
@@ -40,10 +41,9 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 from rag_assets.systems.code_memory.retrieval.questions import build_clarification
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
-    Use,
     UsesFound,
-    collect_stated_uses,
     find_places_of_name,
+    is_within,
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, View
@@ -82,6 +82,9 @@ _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, from a user to its own users, that are followed by name."""
+_STEPS_TO_USERS: Final = 2
+"""Maximum number of steps that are followed to a user found by name: from its route, and from the
+tests of this route."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -128,11 +131,7 @@ class CodeAnswers:
     def who_serves(self, route: str) -> str:
         """Return a route's controller, with its validation, guards, models, events and tables."""
         resolver = self._resolver
-        found = (
-            []
-            if resolver is None
-            else resolver.routes(route) or resolver.find_controller_routes(route)
-        )
+        found = [] if resolver is None else resolver.find_routes(route)
         if not found:
             walks = self._compute_walks([route], direction="out", depth=1)
             return self._explain_unknown(route, *walks, first=ROUTE)
@@ -189,14 +188,17 @@ class CodeAnswers:
         uses = uses_of_nodes(
             resolver.view,
             _add_members(resolver.view, start_nodes),
-            stated=collect_stated_uses(relations),
+            stated=relations,
         )
         relations |= {one.relation: None for one in uses.certain}
+        relations = {one: None for one in relations if not _is_internal(one, start_nodes)}
+        outside = (one for one in uses.possible if not _is_internal(one.relation, start_nodes))
+        uses = replace(uses, possible=tuple(outside))
         if not relations and not uses.possible:
             return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
         notes += [
-            _coverage_note(resolver, len(relations), uses),
+            _coverage_note(resolver, format_count(len(relations), "use"), uses),
             *_suggest_search(symbol or table or ""),
         ]
         lines = [*format_relations(relations, several=self._several)]
@@ -228,28 +230,25 @@ class CodeAnswers:
         names = [name for symbol in symbols for name in resolver.names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
-            names += [
-                one.name for one in resolver.routes(route) or resolver.find_controller_routes(route)
-            ]
+            names += [one.name for one in resolver.find_routes(route)]
         found = self._find_dependents(resolver, names)
         notes = [*dict.fromkeys(found.notes)]
         label = ", ".join(filter(None, [*symbols, *paths, route]))
         if not found.uses.possible and not (found.is_known if only_tests else found.shown):
             explained = self._explain_unknown(label, known=found.is_known)
             return explained if only_tests else "\n".join([explained, *notes])
-        possible: Sequence[Use] = found.uses.possible
-        if only_tests:
-            possible = [one for one in possible if is_test(path_from_uri(one.uri))]
+        uses, counted = found.uses, format_count(len(found.shown), "use")
         format_found = format_tests if only_tests else format_groups
-        lines = [
-            *format_found(found.shown, found.stated, several=self._several),
-            *format_possible_uses(possible, several=self._several),
-        ]
+        lines = [*format_found(found.shown, found.stated, several=self._several)]
+        if only_tests:
+            in_tests = (one for one in uses.possible if is_test(path_from_uri(one.uri)))
+            uses = replace(uses, possible=tuple(in_tests))
+            counted = format_count(sum(line.startswith(" ") for line in lines), "test")
+        lines += format_possible_uses(uses.possible, several=self._several)
         if only_tests and not lines:
             lines = [f"No test is found that requests, calls or names {one_line(label)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        count = len(lines) if only_tests else len(found.shown)
-        notes += [_coverage_note(resolver, count, found.uses), *_suggest_search(*symbols)]
+        notes += [_coverage_note(resolver, counted, uses), *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
@@ -293,7 +292,7 @@ class CodeAnswers:
         asked: UsesFound | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=collect_stated_uses(stated))
+            uses = uses_of_nodes(view, frontier, stated=stated)
             asked = uses if asked is None else asked
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
@@ -314,9 +313,34 @@ class CodeAnswers:
                 found[key] = node, (*before, node.name)
                 if one.within is not None:
                     frontier.append(node)
+            self._add_callers(frontier, found, start_keys, stated)
             if not frontier:
                 break
         return replace(asked or NO_USES, omitted=omitted)
+
+    def _add_callers(
+        self,
+        users: Sequence[Node],
+        found: dict[NodeKey, tuple[Node, Sequence[str]]],
+        start_keys: Collection[NodeKey],
+        stated: list[Relation],
+    ) -> None:
+        """Add what relations state about users that were found by name: their routes and tests.
+
+        Args:
+            users: nodes in `found`.
+            found, start_keys, stated: see _follow_by_name.
+        """
+        names = [node.name for node in users]
+        walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
+        for user, walk in zip(users, walks, strict=True):
+            stated += walk.relations
+            ways = _shortest_paths(walk, {user.name})
+            before = found[user.repository, user.name][1]
+            for node in walk.nodes:
+                key = node.repository, node.name
+                if node.name in ways and key not in start_keys and len(found) < MOST_NODES:
+                    found.setdefault(key, (node, (*before, *ways[node.name][1:])))
 
     def outline(self, path: str) -> str:
         """List the definitions of a file with their lines, or the files of a folder."""
@@ -377,19 +401,24 @@ class CodeAnswers:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
 
-    def list_hits(self, answer: SearchAnswer) -> str:
-        """List hits with their locations and the start of their texts."""
+    def list_hits(self, answer: SearchAnswer, question: str) -> str:
+        """List hits with their locations and excerpts.
+
+        A hit that contains the whole question is shown from that line on.
+        """
+        quotation = build_quotation(question)
         notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
             asked = answer.clarification
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
-            where = place(hit.uri, hit.line_start, several=self._several)
+            line, excerpt = _find_quotation(hit, quotation)
+            where = place(hit.uri, line, several=self._several)
             differs = hit.origin is not None and bool(hit.origin.differs)
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
-            lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
+            lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
 
     def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
@@ -484,7 +513,7 @@ class CodeAnswers:
         message = _UNUSED if known else _NOTHING
         message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
         lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
-        read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
+        read = [_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
         last = _last_name(name)
         is_name = bool(last) and not (known or first)
         places = find_places_of_name(view, last) if is_name else NO_USES
@@ -494,15 +523,30 @@ class CodeAnswers:
         return within_limit([message, *listed_places], notes=notes)
 
 
+def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
+    """Return the line of a hit from which to show it, and the text to show."""
+    found = quotation.search(hit.text) if quotation is not None else None
+    if found is None or hit.line_start is None or hit.line_end is None:
+        return hit.line_start, hit.excerpt
+    start = hit.text.rfind("\n", 0, found.start()) + 1
+    is_whole = hit.text.rstrip("\n").count("\n") == hit.line_end - hit.line_start
+    line = hit.line_start + (hit.text.count("\n", 0, start) if is_whole else 0)
+    return line, hit.text[start:]
+
+
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
     """Return the sources of the relations of a kind, without duplicates."""
     relations = (one for walk in walks for one in walk.relations if one.kind == kind)
     return [*dict.fromkeys(one.source for one in relations)]
 
 
-def _coverage_note(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:
-    """Return the number of uses in an answer, and how each language's files were read."""
-    parts = [format_count(count, "use")]
+def _coverage_note(resolver: NameResolver, counted: str, uses: UsesFound = NO_USES) -> str:
+    """Return how much an answer contains, and how each language's files were read.
+
+    Args:
+        counted: the number of certain uses, or of tests.
+    """
+    parts = [counted]
     if uses.possible:
         parts.append(format_count(len(uses.possible), "possible one"))
     parts += _omitted_note(uses)
@@ -538,6 +582,11 @@ def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     for one in members:
         found.setdefault((one.source, one.name), build_node(one))
     return [*found.values()]
+
+
+def _is_internal(one: Relation, nodes: Iterable[Node]) -> bool:
+    """Return whether a relation leads from one of these definitions, or its member, to itself."""
+    return any(is_within(one.source, n.name) and is_within(one.target, n.name) for n in nodes)
 
 
 def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:

@@ -68,20 +68,19 @@ def show_relations(
 def show_symbols(
     session: Session,
     tenant: str,
+    name: str,
     *,
-    name: str | None = None,
-    path: str | None = None,
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print the definitions of a name, or of a document."""
+    """Print the definitions of a name."""
     session.require_trusted_grants(caller.principals)
-    found = Walker(session.catalog).symbols(tenant, caller, name=name, path=path)
+    found = Walker(session.catalog).symbols(tenant, caller, name=name)
     if as_json:
         print_json({"symbols": found})
         return
     if not found:
-        say("Nothing that you may read is defined there." if path else "Nothing is called so.")
+        say(f"Nothing that you may read is called {name!r}.")
         return
     print_table(["symbol", "type", "place"], [(n.name, n.source_type, _place(n)) for n in found])
 
@@ -132,7 +131,7 @@ def search(
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print_text(about.list_hits(found), as_json=as_json)
+    _print_text(about.list_hits(found, question), as_json=as_json)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:

@@ -83,21 +83,7 @@ def symbols(
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name=name, caller=build_caller(principal, role), as_json=json)
-
-
-@app.command("outline")
-def outline(
-    tenant: TenantArgument,
-    path: Annotated[str, typer.Argument(metavar="URI", help="A document, as hits name it.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
-) -> None:
-    """Show the definitions in a document."""
-    from rag_assets.systems.code_memory import command_line
-
-    command_line.show_symbols(tenant, path=path, caller=build_caller(principal, role), as_json=json)
+    command_line.show_symbols(tenant, name, caller=build_caller(principal, role), as_json=json)
 
 
 def _print_answer(
@@ -130,6 +116,20 @@ def search(
         path=path,
         caller=build_caller(principal, role),
         as_json=json,
+    )
+
+
+@app.command("outline")
+def outline(
+    tenant: TenantArgument,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
+    principal: AsOption = None,
+    role: RoleOption = None,
+    json: Json = False,
+) -> None:
+    """Show the definitions of a file with their lines, or the files of a folder."""
+    _print_answer(
+        tenant, build_caller(principal, role), lambda about: about.outline(path), as_json=json
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from rag_assets.common.formatting import format_count
@@ -22,6 +23,7 @@ from rag_assets.systems.code_memory.sources.repositories.names import find_repos
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
+    parse_request,
     path_spellings,
     route_endings,
     route_spellings,
@@ -35,9 +37,13 @@ MOST_MEANT: Final = 5
 """Maximum number of definitions returned for a name that is only the last part of their names."""
 
 _MOST_NAMED: Final = 3
+_MOST_BASES: Final = 6
+"""Maximum number of steps from a class to a base class that defines a member."""
 _OF_FILES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ROUTE: Final = "route"
+_ANY: Final = "route:ANY "
+"""Start of the names of routes for all methods."""
 _OPERATION: Final = "api_endpoint"
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
@@ -49,22 +55,33 @@ class NameResolver:
     view: View
     tenant: Tenant
 
-    def routes(self, said: str) -> list[Node]:
+    def find_routes(self, said: str) -> list[Node]:
+        """Return the routes with this name or path, or that run this controller or method."""
+        is_path = said.strip().startswith("/") or (" " in said.strip() and "/" in said)
+        return self._find_requested(said) or ([] if is_path else self._find_run_by(said))
+
+    def _find_requested(self, said: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
         If there is none, the first parts of the path count as a prefix that the server adds,
         and at last for the path of an operation that only an API description states.
         """
         spelled = dict.fromkeys([said, *route_spellings(said)])
-        for ends in (spelled, route_endings(said)):
+        method, path = parse_request(said) or ("", said)
+        of_any_method = [path, *route_spellings(path)] if method else []
+        for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(said), "")):
             for one in ends:
-                found = [node for node in self._find_definitions(one) if node.source_type == _ROUTE]
+                found = [
+                    node
+                    for node in self._find_definitions(one)
+                    if node.source_type == _ROUTE and node.name.startswith(start)
+                ]
                 if found:
                     return _sort_routes(found)
         described = [node for one in spelled for node in self._find_definitions(one)]
         return _sort_routes(one for one in described if one.source_type == _OPERATION)
 
-    def find_controller_routes(self, said: str) -> list[Node]:
+    def _find_run_by(self, said: str) -> list[Node]:
         """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}
@@ -82,7 +99,8 @@ class NameResolver:
         for spelled in symbol_spellings(said):
             if found := self._find_definitions(spelled):
                 return found
-        return self._find_by_last_part(symbol_spellings(said))
+        inherited = self._find_inherited(said)
+        return inherited or self._find_by_last_part(symbol_spellings(said))
 
     def names(self, said: str) -> list[str]:
         """Return the names of the nodes from which a walk for this name starts."""
@@ -178,6 +196,19 @@ class NameResolver:
         nodes = [node for name in names for node in self._find_definitions(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
         return {one.name for one in self.view.within_any(uris)}
+
+    def _find_inherited(self, said: str) -> list[Node]:
+        """Return the member of the nearest base class that a class inherits under this name."""
+        for spelled in symbol_spellings(said):
+            owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
+            classes = {node.name for node in self._find_definitions(owner)} if owner else set()
+            for _ in range(_MOST_BASES):
+                edges = self.view.edges(sorted(classes), "out").edges if classes else ()
+                classes = {one.target for one in edges if one.kind == "extends"}
+                members = (self._find_definitions(f"{one}{mark}{last}") for one in sorted(classes))
+                if found := [*chain.from_iterable(members)]:
+                    return found
+        return []
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as a method of any class."""

@@ -13,7 +13,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.uses import Use
+from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
@@ -71,6 +71,9 @@ def shown_name(name: str) -> str:
         return path_from_uri(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
     shown = (name.partition("#")[2] or name).removeprefix("route:")
+    namespaces = shown.split("::")
+    if len(namespaces) > _MOST_SHOWN_PARTS and "\\" not in shown:
+        return "::".join(namespaces[-2:])
     if not _DOTTED.fullmatch(shown):
         return shown
     parts = shown.split(".")
@@ -144,6 +147,11 @@ def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterato
             yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
 
 
+_MOST_LISTED: Final = 20
+"""Maximum number of possible uses shown for one definition, the most likely ones, and of tests
+among other dependents."""
+
+
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
@@ -152,12 +160,18 @@ def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]
     for target, found in by_target.items():
         count = max(one.candidates for one in found)
         which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
-        yield f"possibly {shown_name(target)}, {which} ({len(found)}):"
-        for one in found:
+        heading = f"possibly {shown_name(target)}, {which} ({len(found)})"
+        if count > MOST_CANDIDATES:
+            yield heading
+            continue
+        yield f"{heading}:"
+        for one in found[:_MOST_LISTED]:
             relation = one.relation
             where = place(one.uri, one.line, several=several)
             source = "" if one.within is None else f"  {shown_name(one.source)}"
             yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
+        if len(found) > _MOST_LISTED:
+            yield f"  … and {len(found) - _MOST_LISTED:,} more"
 
 
 def _rank(kind: str, order: Sequence[str]) -> int:
@@ -175,6 +189,8 @@ def format_groups(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
     """Yield nodes grouped by type, a program's entry points first, each with the path to it.
+
+    Only the first tests are shown, so that other types have room: `format_tests` shows all.
 
     Args:
         found: nodes, each with the path of names that leads to it.
@@ -194,12 +210,15 @@ def format_groups(
     }
     for kind in sorted(by_type, key=lambda kind: (_rank(kind, _EDGES), kind)):
         yield f"{kind} ({len(by_type[kind])}):"
-        for node, path in by_type[kind]:
+        most = _MOST_LISTED if kind == "test" else len(by_type[kind])
+        for node, path in by_type[kind][:most]:
             where = place(node.uri, node.line_start, several=several)
             where = where or place(*lines.get(node.name, (None, None)), several=several)
             through = " < ".join(shown_name(name) for name in reversed(path[1:-1]))
             by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
             yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}{by}"
+        if len(by_type[kind]) > most:
+            yield f"  … and {len(by_type[kind]) - most:,} more"
 
 
 def format_tests(

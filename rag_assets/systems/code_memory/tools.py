@@ -56,7 +56,7 @@ async def _code_search(
         caller=message.caller,
     )
     answer = await knowledge.search(message.tenant_id, request)
-    return await _ask(knowledge, lambda about: about.list_hits(answer))
+    return await _ask(knowledge, lambda about: about.list_hits(answer, query))
 
 
 async def _who_serves(knowledge: Knowledge, route: _Name) -> str:

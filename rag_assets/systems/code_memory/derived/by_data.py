@@ -167,7 +167,8 @@ def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocu
         for one, name in zip(table.models, names, strict=True):
             how: How = "stated" if one.is_named else "convention"
             place = TABLE + table.name, one.file.path, one.fact
-            stated += [Statement.from_fact("maps_to", *place, source=name, how=how)] if name else []
+            source = name or FILE + one.file.path
+            stated.append(Statement.from_fact("maps_to", *place, source=source, how=how))
         called = table_keys(table.name)
         yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
 
@@ -180,7 +181,7 @@ def _column(one: Column) -> str:
 def _model_node(file: File, fact: Fact, model: str) -> str:
     last = LAST_PARTS.split(model)[-1]
     own = [d for d in file.declared if LAST_PARTS.split(d.symbol)[-1] == last]
-    return defined_name(own[0].symbol, file.path) if own and model else model
+    return defined_name(own[0].symbol, file.path) if own and model else ""
 
 
 def _template(path: str) -> str:

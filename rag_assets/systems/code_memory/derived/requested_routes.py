@@ -41,6 +41,8 @@ _HOLE: Final = "{}"
 _ANY: Final = "ANY"
 _HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
+_PREFIX: Final = re.compile(r"api|rest|v\d+")
+"""Matches a leading part of a path that servers often add to the paths of all routes."""
 _LONGEST_CHAIN: Final = 12
 _MOST_TESTS: Final = 200
 """Maximum number of requests listed for one route."""
@@ -127,11 +129,22 @@ class _Routes:
             steps[-2].ends.append(end)
 
     def matching(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach, those with the most literal path."""
+        """Return the routes that a request may reach, those with the most literal path.
+
+        If there are none, a usual prefix of the path is taken for one that the server adds.
+        """
         if request.route:
             return self._find_by_name(request)
+        parts = request.parts
+        found = self._find_by_path(request.method, parts)
+        while not found and len(parts) > 1 and _PREFIX.fullmatch(parts[0]):
+            parts = parts[1:]
+            found = self._find_by_path(request.method, parts)
+        return found
+
+    def _find_by_path(self, method: str, parts: Sequence[str]) -> list[str]:
         steps = [self._root]
-        for part in request.parts:
+        for part in parts:
             names = dict.fromkeys((part, _HOLE))
             following = (step.next[one] for step in steps for one in names if one in step.next)
             steps = [*islice(following, _MOST_PARTS)]
@@ -139,7 +152,7 @@ class _Routes:
             known = [
                 name
                 for methods, name in step.ends
-                if request.method in methods or _ANY in methods or not request.method
+                if method in methods or _ANY in methods or not method
             ]
             if known:
                 return known

@@ -77,15 +77,23 @@ class RouteReader:
     def routes(self) -> Iterator[Route]:
         """Yield the routes of all files."""
         for file in self.files:
-            for routes in self.framework.routes:
-                if routes.calls:
-                    yield from self._routes_of_calls(file, routes)
-                if routes.annotations:
-                    yield from self._routes_of_annotations(file, routes)
-            if self.framework.resources is not None:
-                yield from self._routes_of_resources(file, self.framework.resources)
-            for pages in self.framework.pages:
-                yield from self._routes_of_pages(file, pages)
+            known = len(self.unresolved)
+            found = [*self._routes_of_file(file)]
+            yield from found
+            if not found and self.framework.routers.is_implicit:
+                # Other functions have the names of routes' methods: `get(order, key)`.
+                del self.unresolved[known:]
+
+    def _routes_of_file(self, file: File) -> Iterator[Route]:
+        for routes in self.framework.routes:
+            if routes.calls:
+                yield from self._routes_of_calls(file, routes)
+            if routes.annotations:
+                yield from self._routes_of_annotations(file, routes)
+        if self.framework.resources is not None:
+            yield from self._routes_of_resources(file, self.framework.resources)
+        for pages in self.framework.pages:
+            yield from self._routes_of_pages(file, pages)
 
     def _routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
         for fact in file.calls:
@@ -110,6 +118,8 @@ class RouteReader:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
             path = path[path.find("/") :] if "/" in path else path
+        if path != "" and len(fact.values["arguments"]) == 1 and routes.handler == "-1":
+            return  # A call without a handler reads a setting or a service: `app.get(Orders)`.
         if path is None or None in prefixes:
             self._report_computed_path(file, fact)
             return

@@ -423,7 +423,7 @@ class _Reader:
             told = self._embedded_name(node)
         elif node.type == "model_block":
             told = "model"
-        words = re.split(r"[,\s()]+|:(?!:)", told)
+        words = re.split(r"[,\s()]+|(?<!:):(?!:)", told)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 

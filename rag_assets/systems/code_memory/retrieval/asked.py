@@ -57,6 +57,8 @@ _TYPES: Final = frozenset(
 _ASKING: Final = frozenset({"which", "what", "whose"})
 _QUOTES: Final = "`\"'"
 _ENDS: Final = ".:?"
+_LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
+"""Matches what a text rarely contains by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
@@ -130,6 +132,17 @@ class AskedNames:
 def types_of_word(word: str) -> tuple[SourceType, ...]:
     """Return the source types that a lower-case word asks for: `tables` asks for tables."""
     return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
+
+
+def build_quotation(query: str) -> re.Pattern[str] | None:
+    """Return a pattern for texts that contain the whole question; None for one or two plain words.
+
+    Case and white space do not matter, nor do quotes around the question.
+    """
+    words = query[:_LONGEST].strip(_QUOTES).split()
+    if len(query) > _LONGEST or not _LITERAL.search(" ".join(words)):
+        return None
+    return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
 
 
 def asked_names(

@@ -33,6 +33,9 @@ MOST_FILES: Final = 400
 """Maximum number of files with definitions to read, to find the definition around a use."""
 MOST_TARGETS: Final = 60
 """Maximum number of definitions to look up at once."""
+MOST_CANDIDATES: Final = 20
+"""Number of definitions of one name above which its possible uses are only counted, not resolved by
+the relations of the code around them."""
 _SOURCES_AT_ONCE: Final = 50
 """Number of definitions whose relations are read at once; more would often exceed a view's
 limit."""
@@ -165,12 +168,13 @@ class _File:
 
 
 def uses_of_nodes(
-    view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
+    view: View, nodes: Iterable[Node], *, stated: Collection[Relation] = ()
 ) -> UsesFound:
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known uses, which are left out.
+        stated: known relations. Their own lines are left out. A relation stands for all equal calls
+            in its source, but has only the line of the first.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -186,15 +190,6 @@ def uses_of_nodes(
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
 
 
-def collect_stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
-    """Return the uses that relations state; `uses_of_nodes` leaves them out."""
-    return {
-        (one.uri, one.line_start, _last_part(one.target, one.uri))
-        for one in relations
-        if one.uri is not None and one.line_start is not None
-    }
-
-
 class _Resolving:
     """Resolves the places where the names of some definitions are used."""
 
@@ -203,12 +198,16 @@ class _Resolving:
         view: View,
         targets: Sequence[_Target],
         files: Sequence[_File],
-        stated: Collection[StatedUse],
+        stated: Collection[Relation],
         *,
         omitted: int,
     ) -> None:
         self._targets, self._files = targets, files
-        self._stated = frozenset(stated)
+        self._stated: set[StatedUse] = set()
+        self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for known in stated:
+            self._stated.add((known.uri, known.line_start, _last_part(known.target, known.uri)))
+            self._evidence[known.source, known.target].append(known.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
@@ -271,6 +270,9 @@ class _Resolving:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
         within = _innermost(self._symbols[row.uri], place.line)
+        is_in_namesake = within is not None and _last_part(within.name, row.uri) == target.name
+        if is_in_namesake and place.kind in _MENTIONS and not place.receiver:
+            return None  # The place is the head of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
         return Use(
@@ -287,14 +289,16 @@ class _Resolving:
         candidates: Collection[str],
     ) -> str:
         """Return why a place is a certain use of a definition; "" if it is not certain."""
+        if within is not None and self._is_repeated(target, place, within):
+            return "repeated call"
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
         is_only = len({*candidates, target.node.name}) == 1
-        if place.receiver and place.receiver == target.owner:
+        if _is_named_after_class(place, target, candidates):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
-            inside = within is not None and _is_within(within.name, target.holder)
+            inside = within is not None and is_within(within.name, target.holder)
             if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
@@ -309,9 +313,17 @@ class _Resolving:
         is_one = is_one and target.node.name in candidates and place.receiver not in owners
         return "only method" if is_one else ""
 
+    def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
+        """Return whether a relation of the same definition states a call that is written alike."""
+        if place.kind != "call":
+            return False
+        before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
+        written = re.compile(rf"{before}{re.escape(target.name)}\b")
+        return any(map(written.search, self._evidence.get((within.name, target.node.name), ())))
+
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
-        return any(one != target.node.name and _is_within(one, target.holder) for one in candidates)
+        return any(one != target.node.name and is_within(one, target.holder) for one in candidates)
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
@@ -367,11 +379,18 @@ class _Resolving:
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
         """Return the targets that relations state for places, limited to these definitions."""
-        known = {name for names in self._candidates.values() for name in names}
+        rare = [
+            (name, names)
+            for (_, _, name), names in self._candidates.items()
+            if len(names) <= MOST_CANDIDATES
+        ]
+        known = {one for _, names in rare for one in names}
+        resolvable = {name for name, _ in rare}
         sources = {
             within.name
             for file in self._files[:MOST_FILES]
             for target in self._targets
+            if target.name in resolvable
             for place in file.names.get(target.name, NameUses(())).uses
             if place.kind != "definition"
             and (within := _innermost(self._symbols[file.row.uri], place.line)) is not None
@@ -415,6 +434,19 @@ class _Resolving:
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
+def _is_named_after_class(place: NameUse, target: _Target, candidates: Collection[str]) -> bool:
+    """Return whether a receiver is the target's class, or a variable with its name.
+
+    The variable must not have the name of another candidate's class.
+    """
+    if not place.receiver or place.receiver == target.owner:
+        return bool(place.receiver)
+    wanted = fold_name(place.receiver)
+    owned = {*candidates, target.node.name}
+    alike = {one for one in owned if fold_name(_get_owner(one)) == wanted}
+    return place.kind == "call" and bool(wanted) and alike == {target.node.name}
+
+
 def find_places_of_name(view: View, name: str) -> UsesFound:
     """Return the places of a single word, defined or not: what `grep -w` would find."""
     names = view.name_uses([name], [], MOST_ROWS)
@@ -428,7 +460,18 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
         for one in file.names[name].uses
     )
     omitted = sum(file.names[name].omitted for file in files) + int(names.is_cut)
-    return UsesFound(possible=uses, omitted=omitted)
+    programs = {file.row.uri for file in files if file.language in tag_languages()}
+    ordered = sorted(
+        uses,
+        key=lambda use: (
+            use.uri not in programs,
+            is_test(path_from_uri(use.uri)),
+            _ORDER.index(use.kind),
+            use.uri,
+            use.line,
+        ),
+    )
+    return UsesFound(possible=tuple(ordered), omitted=omitted)
 
 
 def _target(node: Node) -> _Target | None:
@@ -456,8 +499,8 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
-def _is_within(name: str, holder: str) -> bool:
-    """Return whether a name is the holder itself or one of its members."""
+def is_within(name: str, holder: str) -> bool:
+    """Return whether a definition's name is that of the holder itself, or of one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 

@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     get_stating_node,
     other_node,
 )
-from rag_assets.systems.code_memory.retrieval.uses import collect_stated_uses, uses_of_nodes
+from rag_assets.systems.code_memory.retrieval.uses import uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import (
     IMPLEMENTED_BY,
     MOST_EDGES,
@@ -359,7 +359,7 @@ class Walker:
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Add the uses of a walk's start nodes, found by name, to the walk."""
     start_nodes = [node for node in found.nodes if node.name in found.start_names]
-    by_name = uses_of_nodes(view, start_nodes, stated=collect_stated_uses(found.relations))
+    by_name = uses_of_nodes(view, start_nodes, stated=found.relations)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
@@ -380,7 +380,7 @@ class _Walking:
     def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
         self._nodes: dict[NodeKey, Node] = {}
-        self._relations: dict[tuple[str, str, str, str], tuple[FoundEdge, Relation]] = {}
+        self._relations: dict[tuple[str, ...], tuple[FoundEdge, Relation]] = {}
         self.lost_calls: set[FoundEdge] = set()
         self._why: str | None = None
         self._start_names: tuple[str, ...] = ()
@@ -441,7 +441,8 @@ class _Walking:
                 continue
             self._nodes |= {end: known[end] for end in fresh}
             new += fresh
-            key = edge.source, relation.kind, relation.source, relation.target
+            # Several files may define a name: the SQL of one table for each database.
+            key = edge.source, relation.kind, relation.source, relation.target, edge.uri
             self._relations.setdefault(key, (edge, relation))
         return new
 

@@ -62,6 +62,18 @@ int compare(Table* table) {
   return other == *table;
 }
 """,
+    "src/settings.py": """import os
+
+LIMIT = int(os.environ.get("SHOP_LIMIT", "10"))
+
+
+def refuse(order):
+    raise ValueError(
+        "an order may have at most ten lines"
+    )
+""",
+    "src/limits.py": "def limit(order):\n    return order.limit or 10\n",
+    "docs/shop.md": "# Shop\n\nSHOP_LIMIT is the number of lines, at most.\n",
     "app/variants.rb": """class Variants
   def all(request)
     request.variant = variant
@@ -111,3 +123,28 @@ def test_the_passage_that_defines_a_name_is_the_first_hit(retriever: Retriever, 
     first = retriever.search(TENANT, SearchRequest(query=name)).hits[0]
     assert first.uri == f"repo/{path}"
     assert text in first.text
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "text"),
+    [
+        ("SHOP_LIMIT", "src/settings.py:3", 'LIMIT = int(os.environ.get("SHOP_LIMIT", "10"))'),
+        (
+            '"An order may have\n at most ten lines"',
+            "src/settings.py:8",
+            '"an order may have at most ten lines" )',
+        ),
+    ],
+    ids=["setting", "error text"],
+)
+def test_the_passage_that_contains_the_question_is_the_first_hit_from_that_line_on(
+    retriever: Retriever,
+    shared_installation: Installation,
+    question: str,
+    place: str,
+    text: str,
+) -> None:
+    shown = shared_installation.command("code", "search", TENANT, question)
+    first, below = shown.out.splitlines()[:2]
+    assert first.startswith(f"{place}  ")
+    assert below.strip().startswith(text)

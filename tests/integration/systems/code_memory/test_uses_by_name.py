@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import delete, func, select
 
+from rag_assets.common.formatting import format_count
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -30,6 +31,10 @@ class KratesController
 end
 """,
     "app/tasks.rake.rb": "def refresh_krates\n  KratesController.new.show\nend\n",
+    "config/routes.rb": """Rails.application.routes.draw do
+  get "/krates/:id", to: "krates#show"
+end
+""",
     # C#
     "src/IOrders.cs": "namespace Shop {\n  public interface IOrders { void Submit(int id); }\n}\n",
     "src/OrdersController.cs": """using Shop;
@@ -82,6 +87,64 @@ func use(s *Store) {
 class InvoiceSerializer:
     serializer_class = LineSerializer
 """,
+    "web/mail.py": """class Mailer:
+    def deliver(self, to): ...
+
+
+class Pager:
+    def deliver(self, to):
+        return to
+
+
+def remind(mailer: Mailer, first, second):
+    mailer.deliver(first)
+    mailer.deliver(second)
+    first.deliver(second)
+
+
+class Beeper(Pager):
+    pass
+""",
+    "tests/test_mail.py": """from web.mail import Mailer, remind
+
+
+def test_remind():
+    remind(Mailer(), 1, 2)
+""",
+    "cmd/web.go": """package main
+
+import "net/http"
+
+func Health(w http.ResponseWriter, r *http.Request) {}
+
+func main() {
+\thttp.HandleFunc("/health", Health)
+}
+""",
+    "src/Quote.cs": """namespace Shop {
+  public class Quote {
+    public Quote(int total) { TotalOfLines = total; }
+    public int TotalOfLines { get; }
+  }
+  public class Printer {
+    public void Print(Quote quote) { Write(quote.TotalOfLines); }
+  }
+}
+""",
+    "lib/settled.rb": """class Bill
+  def settle
+  end
+end
+class Debt
+  def settle
+  end
+end
+def settle_all(one)
+"""
+    + "  one.settle\n" * 30
+    + "end\n",
+    "sql/mysql.sql": "CREATE TABLE krates (id int);\n",
+    "sql/sqlite.sql": "-- SQLite\nCREATE TABLE krates (id integer);\n",
 }
 
 
@@ -113,17 +176,94 @@ def parts(told: str) -> tuple[str, str]:
 
 
 def test_uses_of_a_ruby_method_are_possible_where_two_classes_have_it(about: CodeAnswers) -> None:
+    certain, rest = parts(about.what_touches(symbol="Bill::settle"))
+    assert "settle_all" not in certain
+    assert rest.startswith("Bill::settle, one of 2 definitions of the name (30):\n")
+    assert "lib/settled.rb:10  calls  settle_all  one.settle" in rest
     certain, rest = parts(about.what_touches(symbol="Krate::owners"))
-    assert "krates_controller.rb" not in certain
     assert rest.startswith("Krate::owners, one of 2 definitions of the name")
-    assert "app/krates_controller.rb:5  calls  KratesController::show  krate.owners" in rest
     assert "views/krate.html.erb:1" in rest
+
+
+def test_use_on_a_variable_named_after_one_of_two_classes_is_certain(about: CodeAnswers) -> None:
+    certain, _ = parts(about.what_touches(symbol="Krate::owners"))
+    assert "app/krates_controller.rb:5  KratesController::show  krate.owners" in certain
+    certain, rest = parts(about.what_touches(symbol="Team::owners"))
+    assert "krates_controller.rb" not in certain
+    assert "krates_controller.rb:5" in rest
 
 
 def test_impact_of_a_ruby_class_follows_its_users(about: CodeAnswers) -> None:
     certain, _ = parts(about.impact_of(symbols=["Krate"]))
     assert "app/krates_controller.rb:3  KratesController::show" in certain
     assert "app/tasks.rake.rb:1  refresh_krates  < KratesController::show" in certain
+
+
+def test_impact_of_a_ruby_method_reaches_the_route_of_its_users(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["Krate"]))
+    assert certain.startswith("route (1):\n")
+    route = "GET /krates/{id}  < KratesController::show"
+    assert f"config/routes.rb:2  {route}" in certain
+
+
+def test_repeated_call_of_a_resolved_method_is_certain(about: CodeAnswers) -> None:
+    certain, rest = parts(about.what_touches(symbol="Mailer.deliver"))
+    assert "web/mail.py:11  web.mail.remind  mailer.deliver" in certain
+    assert "web/mail.py:12  web.mail.remind  mailer.deliver" in certain
+    assert "web/mail.py:13" not in certain
+    assert "web/mail.py:13" in rest
+    assert "web/mail.py:6" not in certain + rest, "the head of another method of that name"
+
+
+def test_inherited_member_is_taken_for_that_of_the_base_class(about: CodeAnswers) -> None:
+    told = about.what_touches(symbol="Beeper.deliver")
+    assert told.startswith("Beeper.deliver is taken for code Pager.deliver  web/mail.py:6\n")
+
+
+def test_route_for_all_methods_serves_each_method(about: CodeAnswers) -> None:
+    assert about.who_serves("GET /health").startswith("route ANY /health")
+
+
+def test_end_of_a_path_is_not_taken_for_a_controller(about: CodeAnswers) -> None:
+    assert "GET /krates/{id}" in about.who_serves("KratesController")
+    told = about.who_serves("GET /no/such/KratesController")
+    assert told.startswith("Nothing that you may read is called so.")
+
+
+def test_use_of_a_member_within_its_class_is_no_use_of_the_class(about: CodeAnswers) -> None:
+    told = about.what_touches(symbol="Shop::Quote")
+    assert "src/Quote.cs:7  Shop::Printer::Print  TotalOfLines" in told
+    assert "src/Quote.cs:3" not in told
+
+
+def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers) -> None:
+    _, rest = parts(about.what_touches(symbol="Bill::settle"))
+    shown = [line for line in rest.splitlines() if line.startswith("  ")]
+    assert len(shown) == 21
+    assert shown[-1].startswith("  … and ")
+
+
+def test_tests_of_a_method_are_counted_without_headings(about: CodeAnswers) -> None:
+    told = about.tests_of(symbols=["web.mail.remind"])
+    listed_tests = [line for line in told.splitlines() if line.startswith("  ")]
+    assert any("tests/test_mail.py:5  " in line for line in listed_tests)
+    assert f"\n{format_count(len(listed_tests), 'test')}; read for uses" in told
+
+
+def test_each_file_that_creates_a_table_is_shown(about: CodeAnswers) -> None:
+    told = about.what_touches(table="krates")
+    assert "sql/mysql.sql:1  krates  CREATE TABLE" in told
+    assert "sql/sqlite.sql:2  krates  CREATE TABLE" in told
+
+
+@pytest.mark.parametrize("path", ["web/serial.py", "repo/web/serial.py", "serial.py"])
+def test_outline_command_takes_a_path_in_any_form(
+    about: CodeAnswers, shared_installation: Installation, path: str
+) -> None:
+    shown = shared_installation.command("code", "outline", TENANT, path)
+    assert shown.code == 0, shown.err
+    assert shown.out.strip() == about.outline("web/serial.py")
+    assert "repo/web/serial.py:5-6" in shown.out
 
 
 def test_impact_of_a_csharp_interface_finds_calls_and_types(about: CodeAnswers) -> None:
@@ -212,7 +352,7 @@ def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) ->
     assert (use.kind, use.source, use.how) == ("calls", "Service::total", "name")
     assert (use.uri, use.line_start) == ("repo/kt/Service.kt", 4)
     uses = walker.relations(TENANT, Caller(), "Krate::owners", direction="in").uses
-    assert {(one.how, one.confidence) for one in uses} == {("possible", 1 / 3)}
+    assert {(one.how, one.confidence) for one in uses} == {("name", 0.8), ("possible", 1 / 3)}
     assert walker.relations(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
 
 

@@ -88,3 +88,24 @@ def test_helpers_and_actions_of_rails_lead_to_their_routes() -> None:
         ("POST /orders/{id}/pay", 5),
         ("GET /orders/{id}", 3),
     }
+
+
+def test_request_under_a_prefix_of_the_server_reaches_the_route_without_it() -> None:
+    app = """
+from flask import Flask
+app = Flask(__name__)
+
+@app.route("/orders/<int:key>")
+def show(key): ...
+
+@app.route("/api/<name>")
+def named(name): ...
+"""
+    test = """
+def test_orders(client):
+    client.get("/api/v1/orders/1")
+    client.get("/api/orders")
+    client.get("/shop/orders/1")
+"""
+    found = requested({"shop/app.py": app, "tests/test_app.py": test})
+    assert found == {("GET /orders/{key}", 3), ("GET /api/{name}", 4)}

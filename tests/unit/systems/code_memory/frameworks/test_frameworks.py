@@ -241,3 +241,29 @@ def test_routers_that_mount_each_other_end() -> None:
         "const b = express.Router()\na.use('/b', b)\nb.use('/a', a)\na.get('/x', handler)\n"
     )
     assert derive({"src/app.js": text}).documents
+
+
+def test_call_without_a_handler_is_no_route() -> None:
+    text = """import express from "express";
+const app = express();
+app.get(Orders).run();
+app.get("trust proxy");
+app.get(ORDERS, show);
+"""
+    assert [*shown(derive({"src/main.ts": text}))] == [
+        "unresolved src/main.ts:5 the path of a route (express) is computed"
+    ]
+
+
+def test_functions_named_like_methods_are_not_reported_outside_of_routers() -> None:
+    router = """defmodule ShopWeb.Router do
+  use ShopWeb, :router
+  get @orders, OrderController, :index
+  get "/", PageController, :index
+end
+"""
+    orders = "defmodule Shop.Orders do\n  def get(order, key) do\n    get(order)\n  end\nend\n"
+    found = [*shown(derive({"lib/router.ex": router, "lib/orders.ex": orders}))]
+    assert [one for one in found if one.startswith("unresolved")] == [
+        "unresolved lib/router.ex:3 the path of a route (phoenix) is computed"
+    ]

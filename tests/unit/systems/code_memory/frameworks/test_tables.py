@@ -189,3 +189,25 @@ class Migration(migrations.Migration):
     assert {name: columns(one) for name, one in tables(files).items()} == {
         "shop_note": ["id", "text TextField"]
     }
+
+
+def test_models_with_a_qualified_base_class_are_read() -> None:
+    models = "class Order < ActiveRecord::Base\n  belongs_to :shop\nend\n"
+    migration = """class CreateOrders < ActiveRecord::Migration[4.2]
+  def change
+    create_table :orders do |t|
+    end
+  end
+end
+"""
+    routes = "Rails.application.routes.draw do\nend\n"
+    files = {"app/models/order.rb": models}
+    files |= {"db/migrate/1_create_orders.rb": migration, "config/routes.rb": routes}
+    [(name, table)] = tables(files).items()
+    assert name == "orders"
+    assert [one.path for one in table.statements if one.kind == "maps_to"] == [
+        "app/models/order.rb"
+    ]
+    assert stated(table, "changed_in") == [
+        ("file:db/migrate/1_create_orders.rb", "db/migrate/1_create_orders.rb", 3)
+    ]

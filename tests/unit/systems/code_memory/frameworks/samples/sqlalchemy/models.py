@@ -1,3 +1,4 @@
+from sqlalchemy import Column, ForeignKey, Table
 from sqlalchemy.orm import DeclarativeBase
 
 
@@ -7,3 +8,6 @@ class Base(DeclarativeBase):
 
 class Invoice(Base):
     __tablename__ = "invoices"
+
+
+invoice_tags = Table("invoice_tags", Base.metadata, Column("invoice_id", ForeignKey("invoices.id")))

@@ -1,0 +1,64 @@
+"""The search step Quote: passages that contain the whole question come first.
+
+Agents search for the text of an error, a configuration key or a line of code. Vectors and single
+words rank similar passages as high as the passage that contains it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.search.progress import SearchProgress, Walked
+from rag_assets.search.services import SearchServices, TrustedStep
+from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.retrieval.asked import build_quotation
+from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
+
+_MOST_COMPARED: Final = 20
+"""Maximum number of passages, the best by words, that are compared with the question."""
+
+
+class Quote(TrustedStep):
+    """Puts passages that contain the whole question before all others but exact names.
+
+    Args:
+        services: reads the texts of candidates.
+    """
+
+    after = ("recall",)
+    before = ("verify",)
+
+    def __init__(self, services: SearchServices) -> None:
+        self._services = services
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add the ids of these passages to the leading candidates."""
+        quotation = build_quotation(progress.search.request.query)
+        by_words = [one for one in progress.rankings if one.kind == "words"]
+        best = dict.fromkeys(one.id for ranking in by_words for one in ranking.candidates)
+        ids = [*best][:_MOST_COMPARED]
+        if not reads_code(progress.search.tenant) or quotation is None or not ids:
+            return progress
+        with progress.timings.part("walk"):
+            entries = await self._services.searcher.entries(
+                progress.serving.index_name,
+                progress.owner,
+                ids,
+                progress.scopes,
+                moved=progress.moved,
+            )
+        texts = {id_: str(entries[id_].fields.get("text")) for id_ in ids if id_ in entries}
+        quoting = [id_ for id_, text in texts.items() if quotation.search(text)]
+        if not quoting:
+            return progress
+        uris = {one.id: one.uri for ranking in by_words for one in ranking.candidates}
+        quoting.sort(key=lambda id_: _is_secondary(path_from_uri(uris[id_])))
+        walked = progress.walked or Walked(frozenset(), ())
+        return replace(progress, walked=replace(walked, leading=(*walked.leading, *quoting)))
+
+
+def _is_secondary(path: str) -> bool:
+    """Return whether a file only describes or tests code."""
+    return is_test(path) or type_of_place(path) in {"doc", "readme"}
