@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.systems.code_memory.symbols.model import CodeText
     from rag_assets.tenants.model import Tenant
 
-READING_VERSION = 20
+READING_VERSION = 21
 """Increase this number whenever the same text would yield other units, facts or relations."""
 NO_PROGRAMS: Final = frozenset(
     {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}

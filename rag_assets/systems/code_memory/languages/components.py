@@ -147,17 +147,10 @@ def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
     tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
-    declared = {
-        "name": name,
-        "role": "export",
-        "what": "component",
-        "exported": True,
-        "signature": tag,
-    }
-    exported = {"name": "default", "local": name}
+    place = block.start, min(block.first, block.start + 200)
     facts = (
-        Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
-        Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
+        Fact("declares", *place, name, {"role": "export", "exported": True}),
+        Fact("exports", *place, "", {"name": "default", "local": name}),
         *_convert_to_member_facts(reading.facts, name, own),
     )
     units = tuple(_component_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))

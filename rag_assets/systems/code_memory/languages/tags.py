@@ -530,7 +530,7 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
     Any other reading is returned unchanged. As in other languages, each definition also yields a
-    fact `declares` {role, public, what}.
+    fact `declares` {role}.
 
     Args:
         reading: the units and facts that were read from the text without the query.
@@ -539,7 +539,9 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     shown = [one for one in tags.definitions if not one.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [_declaration_fact(one) for one in shown]
+    facts = [
+        Fact("declares", one.start, one.end, one.name, {"role": _ROLES[one.kind]}) for one in shown
+    ]
     ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
     units = cover_text(text, [*_units_of_definitions(text, shown)], ())
     return replace(reading, units=units, facts=tuple(ordered))
@@ -591,8 +593,3 @@ def _first_line(text: str, one: TagDefinition) -> str:
     end = text.find("\n", one.start, one.end)
     line = text[one.start : one.end if end < 0 else end].strip()
     return line.rstrip("{").rstrip()[:_SIGNATURE]
-
-
-def _declaration_fact(one: TagDefinition) -> Fact:
-    values = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
-    return Fact("declares", one.start, one.end, one.name, values)
