@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import add_rest_units
+from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, Entry, Path
 from rag_assets.systems.code_memory.symbols.model import CodeText
 

@@ -20,8 +20,7 @@ from rag_assets.systems.code_memory.languages.tags import (
     tag_languages,
     with_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import syntax_tree
-from rag_assets.systems.code_memory.languages.units import add_rest_units
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import USES, CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
@@ -32,7 +31,7 @@ READERS: Mapping[str, str] = MappingProxyType(
     {
         "text/markdown": "languages.texts:read_markdown",
         "text/plain": "manifests:read_plain",
-        "text/x-derived": "derived.text:read",
+        "text/x-derived": "derived.model:read_document",
         "text/x-elixir": "manifests:read_elixir",
         "text/x-go": "languages.go:read_go",
         "text/x-groovy": "manifests:read_groovy",

@@ -11,7 +11,7 @@ from typing import Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)

@@ -17,8 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Scope,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:

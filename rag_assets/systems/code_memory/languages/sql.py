@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _ROUTINE = re.compile(

@@ -18,8 +18,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 if TYPE_CHECKING:

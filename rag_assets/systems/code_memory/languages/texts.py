@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import add_rest_units
+from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.languages.php import facts, origins
-from rag_assets.systems.code_memory.languages.php.facts import key_facts
+from rag_assets.systems.code_memory.languages.php.facts import key_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.units import list_units
 from rag_assets.systems.code_memory.laravel import statements
 from rag_assets.systems.code_memory.laravel.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.models import model_facts

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import add_rest_units, cuts_within
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
