@@ -25,8 +25,11 @@ from rag_assets.systems.code_memory.derived.model import (
     Unresolved,
     link_groups,
 )
-from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
-from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
+from rag_assets.systems.code_memory.derived.requested_routes import (
+    OPERATION,
+    add_tests_to_routes,
+    derive_operations,
+)
 from rag_assets.systems.code_memory.django.kinds import find_source_types as django_kinds
 from rag_assets.systems.code_memory.django.urlconf import (
     build_path_template,

@@ -6,8 +6,8 @@ from rag_assets.systems.code_memory.languages.php import facts, origins
 from rag_assets.systems.code_memory.languages.php.facts import key_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel import statements
-from rag_assets.systems.code_memory.laravel.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.models import model_facts
+from rag_assets.systems.code_memory.laravel.policies import guard_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
 from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
 from rag_assets.systems.code_memory.symbols.model import CodeText

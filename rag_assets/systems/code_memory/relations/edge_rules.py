@@ -26,17 +26,15 @@ from rag_assets.systems.code_memory.symbols.names import (
     OWN_SETTING,
     PACKAGE,
     TABLE,
+    find_policy_method,
     format_endpoint,
+    get_authorizing_method,
     list_keys,
     requested_template,
     short_name,
-)
-from rag_assets.systems.code_memory.symbols.naming import CALLED, OWN, NameStyle, go_module, stem
-from rag_assets.systems.code_memory.symbols.policy_names import (
-    find_policy_method,
-    get_authorizing_method,
     usual_policies,
 )
+from rag_assets.systems.code_memory.symbols.naming import CALLED, OWN, NameStyle, go_module, stem
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Edge kinds by the action of a statement on a table."""

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.systems.code_memory.derived.documents import languages_read, list_signs
 from rag_assets.systems.code_memory.derived.model import read_document, render_document
-from rag_assets.systems.code_memory.derived.operations import derive_operations
+from rag_assets.systems.code_memory.derived.requested_routes import derive_operations
 from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
 from tests.unit.systems.code_memory.frameworks.test_frameworks import (
     HOSTILE_SECONDS,
