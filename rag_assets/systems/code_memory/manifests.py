@@ -235,24 +235,18 @@ def _plain_facts(text: str) -> Iterator[Fact]:
     return iter(())
 
 
-def _read_manifest(text: str, language: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
+def _read_manifest(text: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
     """Return the paragraphs of a text, and its dependencies if it is a manifest."""
-    return CodeText(add_rest_units(text, ()), tuple(find(text)), language)
+    return CodeText(add_rest_units(text, ()), tuple(find(text)))
 
 
-_read_gradle: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_GRADLE))
 read_elixir: Final = partial(
-    _read_manifest,
-    language="elixir",
-    find=lambda text: _line_facts(text, _MIX) if "Mix.Project" in text else (),
+    _read_manifest, find=lambda text: _line_facts(text, _MIX) if "Mix.Project" in text else ()
 )
-read_groovy: Final = partial(_read_gradle, language="groovy")
-read_kotlin: Final = partial(_read_gradle, language="kotlin")
-read_plain: Final = partial(_read_manifest, language="plain", find=_plain_facts)
-read_ruby: Final = partial(
-    _read_manifest, language="ruby", find=partial(_line_facts, pattern=_RUBY)
-)
-read_xml: Final = partial(_read_manifest, language="xml", find=_xml_facts)
+read_gradle: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_GRADLE))
+read_plain: Final = partial(_read_manifest, find=_plain_facts)
+read_ruby: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_RUBY))
+read_xml: Final = partial(_read_manifest, find=_xml_facts)
 
 
 _FRAMEWORK_PACKAGES: Final = """

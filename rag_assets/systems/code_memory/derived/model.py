@@ -205,14 +205,14 @@ def read_document(text: str) -> CodeText:
     """
     first = text.partition("\n")[0]
     if first.startswith(INDEX):
-        return CodeText((), (), "derived")
+        return CodeText((), ())
     if first.startswith(REFERENCES):
         name = FILE + first.removeprefix(REFERENCES)
-        return CodeText((), tuple(_statements(text, name)), "derived")
+        return CodeText((), tuple(_statements(text, name)))
     heading = _HEADING.fullmatch(first)
     if heading is None:
         unit = Unit(0, len(text.rstrip()), "rest", alone=False)
-        return CodeText((unit,), (), "derived", ("it has no heading",))
+        return CodeText((unit,), (), ("it has no heading",))
     prefix = "route:" if heading["type"] == "route" else TABLE
     name = prefix + heading["name"]
     end = len(text.rstrip())
@@ -220,7 +220,7 @@ def read_document(text: str) -> CodeText:
     values = {"role": heading["type"], "public": True, "called": list(_read_keys(heading, text))}
     facts = [Fact("declares", 0, heading.end(), name, values), *_statements(text, name)]
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
-    return CodeText((unit,), tuple(facts), "derived")
+    return CodeText((unit,), tuple(facts))
 
 
 def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:

@@ -97,9 +97,7 @@ _NAMED = re.compile(
 )
 
 
-def _read_component(
-    text: str, language: str, is_component: Callable[[Mapping[str, str]], bool]
-) -> CodeText:
+def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]) -> CodeText:
     """Return the units and facts of a component file.
 
     Args:
@@ -124,7 +122,7 @@ def _read_component(
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), tuple(notes))
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
@@ -188,7 +186,5 @@ def _is_instance(attributes: Mapping[str, str]) -> bool:
     return "module" not in attributes and attributes.get("context") != "module"
 
 
-read_svelte: Final = partial(_read_component, language="svelte", is_component=_is_instance)
-read_vue: Final = partial(
-    _read_component, language="vue", is_component=lambda attributes: "setup" in attributes
-)
+read_svelte: Final = partial(_read_component, is_component=_is_instance)
+read_vue: Final = partial(_read_component, is_component=lambda attributes: "setup" in attributes)

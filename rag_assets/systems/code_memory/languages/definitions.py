@@ -336,7 +336,7 @@ def read_code(text: str, grammar: type[Grammar]) -> CodeText:
     """Return the units and facts of a file."""
     reading = read_definitions(text, grammar)
     whole = cover_text(text, reading.units, reading.cuts)
-    return CodeText(whole, reading.facts, grammar.language, reading.notes)
+    return CodeText(whole, reading.facts, reading.notes)
 
 
 def read_definitions(text: str, grammar: type[Grammar]) -> Reading:

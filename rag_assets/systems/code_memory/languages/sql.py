@@ -214,7 +214,7 @@ def read_sql(text: str) -> CodeText:
             if unit.symbol:
                 tables = _list_tables(text, end, unit, found)
                 facts.append(_statement_fact(head, unit, found, tables))
-    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), "sql")
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
 
 
 def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:

@@ -45,7 +45,7 @@ def read_markdown(text: str) -> CodeText:
     sections = _find_sections(text)
     facts = [*_front_matter_facts(text), *_mention_facts(text, sections)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(add_rest_units(text, sections), tuple(facts), "markdown")
+    return CodeText(add_rest_units(text, sections), tuple(facts))
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
@@ -197,7 +197,6 @@ _EVENT_HEADING: Final = re.compile(
 )
 _RUN: Final = "run: "
 _ACTION: Final = "action: "
-_RUN_EVENT_LANGUAGE: Final = "run-event"
 
 
 def render_run_event(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
@@ -225,7 +224,7 @@ def read_run_event(text: str) -> CodeText:
     run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
     if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
         unit = Unit(0, end, "rest", alone=False)
-        return CodeText((unit,), (), _RUN_EVENT_LANGUAGE, ("it is no event of a run",))
+        return CodeText((unit,), (), ("it is no event of a run",))
     name = RUN + run
     cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
@@ -234,4 +233,4 @@ def read_run_event(text: str) -> CodeText:
     if heading["path"] is not None:
         changed = {"file": FILE + heading["path"], "run": name}
         facts.append(Fact("changed_by", 0, heading.end(), name, changed))
-    return CodeText((unit,), tuple(facts), _RUN_EVENT_LANGUAGE)
+    return CodeText((unit,), tuple(facts))

@@ -26,4 +26,4 @@ def read(text: str) -> CodeText:
     found += key_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(found), "php", notes)
+    return CodeText(list_units(source), tuple(found), notes)

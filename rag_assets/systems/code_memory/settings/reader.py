@@ -208,7 +208,7 @@ def _read_settings(text: str, language: str) -> CodeText:
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
-    return CodeText(_cover_text(text, units, ends), tuple(facts), language, notes)
+    return CodeText(_cover_text(text, units, ends), tuple(facts), notes)
 
 
 read_ini: Final = partial(_read_settings, language="ini")

@@ -389,4 +389,4 @@ def read(text: str) -> CodeText:
     found = [*list_facts(source, scopes), *list_statement_facts(source, scopes)]
     found += [*list_setting_facts(source, scopes), *list_export_facts(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(facts), "python", notes)
+    return CodeText(list_units(source), tuple(facts), notes)

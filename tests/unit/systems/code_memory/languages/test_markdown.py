@@ -84,7 +84,7 @@ def test_each_known_bug_is_a_unit(text: str, count: int) -> None:
 @given(st.lists(st.sampled_from([*TEXT, *TEXT.splitlines(keepends=True), "\r\n"])).map("".join))
 def test_units_cover_any_text(text: str) -> None:
     assert_covers(text, read_markdown(text))
-    assert_covers(text, CodeText(known_bugs(text), (), "markdown"))
+    assert_covers(text, CodeText(known_bugs(text), ()))
 
 
 @pytest.mark.slow
