@@ -31,8 +31,8 @@ from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.retrieval.asked import asked_names
+from rag_assets.systems.code_memory.retrieval.relevance import Surroundings
 from rag_assets.systems.code_memory.retrieval.steps.walk import find_related_nodes as walk_of
-from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
 

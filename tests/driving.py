@@ -28,7 +28,7 @@ from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.systems.code_memory.pipeline.deriving import derive_documents
+from rag_assets.systems.code_memory.pipeline.fact_store import derive_documents
 from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.installation import Installation
 

@@ -35,7 +35,7 @@ from benchmarks.code_truth.laravel import (
 )
 from benchmarks.code_truth.repository import Checkout, checkout
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from tests.unit.systems.code_memory.laravel.routes_truth import ours
 
@@ -81,7 +81,7 @@ def compared(
 
 
 def _routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = resolve_routes(read.files)
+    derived = collect_routes(run_providers(read.files))
     mine = [ours(route) for route in derived.routes]
     guarded = compare(route_names(truth.told, middleware=True), route_names(mine, middleware=True))
     return {

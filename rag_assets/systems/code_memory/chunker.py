@@ -15,11 +15,11 @@ from rag_assets.ingest.chunking.packer import Limits, at_levels, find_sections, 
 from rag_assets.ingest.chunking.units import TOKENS, Grammar, Region, Units
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
-from rag_assets.systems.code_memory.symbols.model import Unit
+from rag_assets.systems.code_memory.languages.tree import add_rest_units
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, is_data, type_of_place
 
 if TYPE_CHECKING:
-    from rag_assets.systems.code_memory.symbols.model import CodeText
     from rag_assets.tenants.model import Tenant
 
 READING_VERSION = 21
@@ -76,11 +76,9 @@ def place(path: str, media_type: str) -> str:
 
 def split(request: ChunkRequest) -> list[Passage]:
     """Cut a document at headings or blank lines, without parsing it; see read()."""
-    from rag_assets.systems.code_memory.reading import unread
-
     if _is_prose(request):
         return _split_along_sections(request)
-    return _split_along_units(request, unread(request.parsed.text, request.kind))
+    return _split_along_units(request, CodeText(add_rest_units(request.parsed.text, ()), ()))
 
 
 def _is_prose(request: ChunkRequest) -> bool:

@@ -20,8 +20,7 @@ from rag_assets.systems.code_memory.languages.tags import (
     read_tags,
     tag_languages,
 )
-from rag_assets.systems.code_memory.languages.tree import syntax_tree
-from rag_assets.systems.code_memory.languages.units import add_rest_units
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import USES, CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
@@ -32,14 +31,14 @@ READERS: Mapping[str, str] = MappingProxyType(
     {
         "text/markdown": "languages.texts:read_markdown",
         "text/plain": "manifests:read_plain",
-        "text/x-derived": "derived.text:read",
+        "text/x-derived": "derived.model:read_document",
         "text/x-elixir": "manifests:read_elixir",
         "text/x-go": "languages.go:read_go",
-        "text/x-groovy": "manifests:read_groovy",
+        "text/x-groovy": "manifests:read_gradle",
         "text/x-ini": "settings.reader:read_ini",
         "text/x-java": "languages.java:read_java",
         "text/x-json": "settings.reader:read_json",
-        "text/x-kotlin": "manifests:read_kotlin",
+        "text/x-kotlin": "manifests:read_gradle",
         "text/x-javascript": "languages.javascript:read_javascript",
         "text/x-php": "laravel.reader:read",
         "text/x-python": "languages.python.facts:read",
@@ -98,7 +97,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
 def _read(text: str, media_type: str) -> CodeText:
     name = READERS.get(media_type)
     if name is None:
-        return unread(text, media_type)
+        return CodeText(add_rest_units(text, ()), ())  # cut at blank lines
     module, _, function = name.partition(":")
     reader: Reader = getattr(import_module(f"{__package__}.{module}"), function)
     return reader(text)
@@ -168,11 +167,6 @@ def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     return [
         (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
     ]
-
-
-def unread(text: str, media_type: str, *notes: str) -> CodeText:
-    """Return the units of a text without a grammar, cut at blank lines; they have no facts."""
-    return CodeText(add_rest_units(text, ()), (), language_of_type(media_type), notes)
 
 
 def language_of_type(media_type: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Annotated, Self, TypeVar
 
@@ -347,14 +347,4 @@ def _node(one: Node) -> CodeNode:
 
 
 def _edge(one: Relation) -> CodeEdge:
-    return CodeEdge(
-        kind=one.kind,
-        source=one.source,
-        target=one.target,
-        how=one.how,
-        confidence=one.confidence,
-        path=one.uri,
-        line_start=one.line_start,
-        line_end=one.line_end,
-        evidence=one.evidence,
-    )
+    return CodeEdge(*astuple(one))

@@ -6,23 +6,57 @@ determine which languages the derivation reads: files in other languages change 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived import by_data, django, laravel
-from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
-from rag_assets.systems.code_memory.derived.operations import OPERATION, derive_operations
-from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
+from rag_assets.systems.code_memory.derived import laravel
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    ROUTES,
+    Derivation,
+    DerivedDocument,
+    Statement,
+    Unresolved,
+    link_groups,
+)
+from rag_assets.systems.code_memory.derived.requested_routes import (
+    OPERATION,
+    add_tests_to_routes,
+    derive_operations,
+)
 from rag_assets.systems.code_memory.django.kinds import find_source_types as django_kinds
+from rag_assets.systems.code_memory.django.urlconf import (
+    build_path_template,
+    list_parameters,
+    read_routes,
+)
+from rag_assets.systems.code_memory.django.views import Route as DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
-from rag_assets.systems.code_memory.frameworks.routes import page_route
+from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
+from rag_assets.systems.code_memory.frameworks.routes import Route, RouteReader, page_route
 from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
+from rag_assets.systems.code_memory.frameworks.tables import Column, TableReader
+from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.laravel import classes as laravel_classes
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
+from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
-from rag_assets.systems.code_memory.symbols.source_types import SourceType
+from rag_assets.systems.code_memory.symbols.names import (
+    ENDPOINT,
+    FILE,
+    TABLE,
+    format_endpoint,
+    route_keys,
+    table_keys,
+)
+from rag_assets.systems.code_memory.symbols.naming import defined_name
+from rag_assets.systems.code_memory.symbols.source_types import SourceType, is_test
 
 SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, OPERATION, "imports"}
 """Kinds of the facts that signs_of reads."""
@@ -113,8 +147,8 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     if is_php and any(map(laravel.speaks_of_laravel, files)):
         found.append(laravel.derive(files))
     if any(map(speaks_of_django, files)):
-        found.append(django.derive(files))
-    found.append(by_data.derive(files, frameworks))
+        found.append(derive_django_routes(files))
+    found.append(derive_by_data(files, frameworks))
     documents: dict[str, DerivedDocument] = {}
     for one in found:
         for document in one.documents:
@@ -162,3 +196,243 @@ def speaks_of_django(one: FileFacts) -> bool:
         fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO_PACKAGES
         for fact in one.facts
     )
+
+
+_MOST_ROUTES: Final = 5_000
+_PARAMETERS: Final = (
+    (re.compile(r"\{([\w$]+)(?::[^{}]*|\?|=[^{}]*)\}"), r"{\1}"),
+    (re.compile(r"\[\[?(?:\.\.\.)?([\w-]+)\]\]?"), r"{\1}"),
+    (re.compile(r"<(?:[^<>:]*:)?([\w-]+)>"), r"{\1}"),
+    (re.compile(r"(?<=[/.-]):(\w+)(?:\([^()]*\))?\??"), r"{\1}"),
+    (re.compile(r"(?<=/)\*{1,2}(\w+)"), r"{\1}"),
+)
+_HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECASE)
+"""Matches a scheme and host, with an optional user and password; they are not part of a route."""
+
+
+def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
+    """Derive the routes and tables of a repository from the data that describe its frameworks."""
+    read = [File(one) for one in files if not is_test(one.path)]
+    handlers = _Handlers(read)
+    documents: list[DerivedDocument] = []
+    unresolved: list[Unresolved] = []
+    for framework in frameworks:
+        own = [one for one in read if one.language in framework.languages]
+        if framework.markers and not any(framework.name in one.frameworks for one in own):
+            continue
+        reader = RouteReader(framework, own)
+        routes = [*islice(reader.routes(), _MOST_ROUTES)]
+        documents += _merge_routes(routes, handlers)
+        unresolved += (Unresolved(*one, ROUTES) for one in reader.unresolved)
+        documents += _tables(framework, own)
+    return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
+
+
+class _Handlers:
+    """The definitions of a repository, by the last part of their names."""
+
+    def __init__(self, files: Sequence[File]) -> None:
+        self._known: dict[str, list[tuple[File, Fact]]] = {}
+        for file in files:
+            for one in file.declared:
+                if one.symbol in file.imported:
+                    continue
+                last = LAST_PARTS.split(one.symbol)[-1]
+                self._known.setdefault(last, []).append((file, one))
+
+    def of(self, route: Route) -> str:
+        """Return the node of a route's handler; "" if no definition or several match."""
+        parts = [part for part in LAST_PARTS.split(route.handler) if part]
+        if not parts:
+            return ""
+        known = [c for c in self._known.get(parts[-1], ()) if c[0].language == route.file.language]
+        if route.handler_at >= 0:
+            own = [c for c in known if c[0] is route.file and c[1].start <= route.handler_at]
+            own = [c for c in own if c[1].end > route.handler_at] or [
+                c for c in known if c[0] is route.file and c[1].end >= route.handler_at
+            ]
+            known = own[:1] or own
+        elif len(parts) > 1 and parts[-2] not in {"self", "this"}:
+            known = self._of_owner(parts, known)
+        elif len(known) > 1:
+            known = [c for c in known if c[0] is route.file] or known
+        if len(known) > 1:
+            folder = posixpath.dirname(route.file.path)
+            known = [c for c in known if posixpath.dirname(c[0].path) == folder] or known
+        if len(known) != 1:
+            return ""
+        file, fact = known[0]
+        return defined_name(fact.symbol, file.path)
+
+    def _of_owner(
+        self, parts: Sequence[str], known: Sequence[tuple[File, Fact]]
+    ) -> list[tuple[File, Fact]]:
+        """Return the definitions whose class, module or file has the owner's name."""
+        wanted = [part.lower().lstrip("_") for part in parts[:-1]]
+        close: list[tuple[File, Fact]] = []
+        suffix: list[tuple[File, Fact]] = []
+        for file, fact in known:
+            owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
+            if owners == wanted:
+                return [(file, fact)]
+            if wanted[-1] in owners:
+                close.append((file, fact))
+                if owners[-len(wanted) :] == wanted:
+                    suffix.append((file, fact))
+        if close:
+            return suffix or close
+        in_path = [c for c in known if wanted[-1] in re.split(r"[/.]", c[0].path.lower())]
+        return in_path or ([] if parts[-2][:1].isupper() else [*known])
+
+
+def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
+    known: set[str] = set()
+    for route in routes:
+        path = _template(route.path)
+        name = f"{'|'.join(route.methods)} {path}"
+        if name in known:
+            continue
+        known.add(name)
+        target = handlers.of(route)
+        lines = (
+            f"route {name}",
+            f"methods: {', '.join(route.methods)}",
+            *([f"name: {route.name}"] if route.name else []),
+            f"framework: {route.framework}",
+            f"handler: {route.handler or 'a function without a name'}",
+        )
+        targets = [("routes_to", target)] if target else []
+        targets += [("serves", ENDPOINT + format_endpoint(one, path)) for one in route.methods]
+        place = route.file.path, route.fact
+        stated = [Statement.from_fact(kind, node, *place) for kind, node in targets]
+        called = route_keys(route.methods, path, route.name)
+        yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
+
+
+def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
+    for table in TableReader(framework, files).tables():
+        names = [_model_node(one.file, one.fact, one.model) for one in table.models]
+        models = ", ".join(one for one in names if one)
+        lines = (
+            f"table {table.name}",
+            *([f"models: {models}"] if models else []),
+            *(["columns:"] if table.columns else []),
+            *(f"- {_column(one)}" for one in table.columns.values()),
+        )
+        stated = [
+            Statement.from_fact("changed_in", FILE + file.path, file.path, call)
+            for file, call in table.changes
+        ]
+        stated += [
+            Statement.from_fact("references", TABLE + one.refers_to, one.file.path, one.fact)
+            for one in table.columns.values()
+            if one.refers_to
+        ]
+        for one, name in zip(table.models, names, strict=True):
+            how: How = "stated" if one.is_named else "convention"
+            place = TABLE + table.name, one.file.path, one.fact
+            source = name or FILE + one.file.path
+            stated.append(Statement.from_fact("maps_to", *place, source=source, how=how))
+        called = table_keys(table.name)
+        yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
+
+
+def _column(one: Column) -> str:
+    shown = f"{one.name} {one.kind}".rstrip() + (", nullable" if one.is_nullable else "")
+    return f"{shown}, refers to {one.refers_to}" if one.refers_to else shown
+
+
+def _model_node(file: File, fact: Fact, model: str) -> str:
+    last = LAST_PARTS.split(model)[-1]
+    own = [d for d in file.declared if LAST_PARTS.split(d.symbol)[-1] == last]
+    return defined_name(own[0].symbol, file.path) if own and model else ""
+
+
+def _template(path: str) -> str:
+    shown = "/" + _HOST.sub("", path).strip("/")
+    for pattern, by in _PARAMETERS:
+        shown = pattern.sub(by, shown)
+    return " ".join(shown.split())
+
+
+_NOWHERE = Fact("", 0, 0)
+
+
+def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
+    """Derive the routes of a Django repository."""
+    python = [one for one in files if one.language == "python"]
+    lines = _Lines.of(python)
+    routes = read_routes(python)
+    documents = (one for route in routes.routes for one in _django_documents(route, lines))
+    computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
+    unresolved = (Unresolved(at.path, lines.at(at).line_start, why, ROUTES) for why, at in computed)
+    return Derivation(tuple(documents), tuple(unresolved))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Finds facts, which have line numbers, by path and offset."""
+
+    facts: dict[str, dict[int, Fact]]
+
+    @classmethod
+    def of(cls, files: Sequence[FileFacts]) -> _Lines:
+        found: dict[str, dict[int, Fact]] = {}
+        for one in files:
+            starts = found.setdefault(one.path, {})
+            for fact in one.facts:
+                known = starts.get(fact.start)
+                if known is None or fact.end > known.end:
+                    starts[fact.start] = fact
+        return cls(found)
+
+    def at(self, held: Evidence) -> Fact:
+        """Return the fact at an offset, else the nearest fact before it."""
+        starts = self.facts.get(held.path, {})
+        if held.start in starts:
+            return starts[held.start]
+        before = [start for start in starts if start <= held.start]
+        return starts[max(before)] if before else _NOWHERE
+
+    def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
+        """Return a statement that refers to the lines of its evidence."""
+        return Statement.from_fact(kind, target, held.path, self.at(held), source=source)
+
+
+def _django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
+    """Yield one document per HTTP method if methods have their own views, else one document."""
+    if not route.view.actions:
+        yield _django_document(route, route.view.methods, "", lines)
+    for method, action in route.view.actions:
+        yield _django_document(route, (method.upper(),), action, lines)
+
+
+def _django_document(
+    route: DjangoRoute, methods: Sequence[str], action: str, lines: _Lines
+) -> DerivedDocument:
+    path = "/" + build_path_template(route.pattern).lstrip("/")
+    name = f"{'|'.join(methods) or 'ANY'} {path}"
+    handler, owner = route.view.handlers.get(action, ""), route.view.name
+    view = handler or (f"{owner}.{action}" if action and owner else owner)
+    parameters = [f"{held} ({kind})" for held, kind in list_parameters(route.pattern)]
+    shown = (
+        f"route {name}",
+        *([f"methods: {', '.join(methods)}"] if methods else []),
+        *([f"name: {route.name}"] if route.name else []),
+        *([f"view: {view}"] if view else ["view: computed"]),
+        *([f"parameters: {', '.join(parameters)}"] if parameters else []),
+        *(["conditional: yes"] if route.conditional else []),
+    )
+    stated: list[Statement] = []
+    if route.evidence:
+        *groups, last = route.evidence
+        stated += link_groups(lines.statement("in_group", "", one) for one in groups)
+        # An inherited action also routes to the view; an action that only a package has, to the
+        # view alone.
+        own = "" if handler.startswith(f"{owner}.") else owner
+        stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
+        served = methods or ("ANY",)
+        targets = [ENDPOINT + format_endpoint(method, path) for method in served]
+        stated += [lines.statement("serves", target, last) for target in targets]
+    called = route_keys(tuple(methods), path, route.name)
+    return DerivedDocument("route", ROUTE + name, called, shown, tuple(stated))

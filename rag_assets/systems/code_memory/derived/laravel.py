@@ -18,14 +18,13 @@ from rag_assets.systems.code_memory.derived.model import (
     link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.middleware import resolve_middleware
 from rag_assets.systems.code_memory.laravel.models import (
     Model,
     Relation,
     may_be_model,
     resolve_models,
 )
-from rag_assets.systems.code_memory.laravel.policies import Policies
+from rag_assets.systems.code_memory.laravel.policies import Policies, resolve_middleware
 from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements, Receivers
 from rag_assets.systems.code_memory.laravel.routes.machine import (
     collect_routes,

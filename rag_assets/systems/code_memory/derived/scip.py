@@ -19,8 +19,12 @@ from urllib.parse import unquote
 
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
-from rag_assets.systems.code_memory.derived.text import INDEX, REFERENCES
+from rag_assets.systems.code_memory.derived.model import (
+    INDEX,
+    REFERENCES,
+    DerivedDocument,
+    Statement,
+)
 from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name_style

@@ -11,7 +11,7 @@ from typing import Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
@@ -97,9 +97,7 @@ _NAMED = re.compile(
 )
 
 
-def _read_component(
-    text: str, language: str, is_component: Callable[[Mapping[str, str]], bool]
-) -> CodeText:
+def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]) -> CodeText:
     """Return the units and facts of a component file.
 
     Args:
@@ -124,7 +122,7 @@ def _read_component(
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), tuple(notes))
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
@@ -147,17 +145,10 @@ def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
     tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
-    declared = {
-        "name": name,
-        "role": "export",
-        "what": "component",
-        "exported": True,
-        "signature": tag,
-    }
-    exported = {"name": "default", "local": name}
+    place = block.start, min(block.first, block.start + 200)
     facts = (
-        Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
-        Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
+        Fact("declares", *place, name, {"role": "export", "exported": True}),
+        Fact("exports", *place, "", {"name": "default", "local": name}),
         *_convert_to_member_facts(reading.facts, name, own),
     )
     units = tuple(_component_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
@@ -195,7 +186,5 @@ def _is_instance(attributes: Mapping[str, str]) -> bool:
     return "module" not in attributes and attributes.get("context") != "module"
 
 
-read_svelte: Final = partial(_read_component, language="svelte", is_component=_is_instance)
-read_vue: Final = partial(
-    _read_component, language="vue", is_component=lambda attributes: "setup" in attributes
-)
+read_svelte: Final = partial(_read_component, is_component=_is_instance)
+read_vue: Final = partial(_read_component, is_component=lambda attributes: "setup" in attributes)

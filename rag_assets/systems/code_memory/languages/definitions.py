@@ -17,8 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Scope,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:
@@ -203,20 +202,17 @@ class FileWalk:
                 scope.names[name] = self._bind_to_type(type_)
         called = self._grammar.call_chain(node)
         if called is not None:
-            self._add_call(node, *called)
+            self._add_call(node, called)
         self.facts.extend(self._grammar.extra_facts(node, scope))
 
-    def _add_call(self, node: Node, chain: list[str], makes: bool) -> None:
+    def _add_call(self, node: Node, chain: list[str]) -> None:
         target = self._resolve_target(chain)
         if target is None or not target.name:
             return
         start = self._tree.start(node)
         end = min(self._tree.end(node), start + 200)
         for one in (target, *self._inherited_methods(chain, target)):
-            values: dict[str, object] = dict(one.values())
-            if makes:
-                values["makes"] = True
-            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
+            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, one.values()))
 
     def _inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
         """Yield inherited methods that a call may refer to if the type itself lacks the method."""
@@ -340,7 +336,7 @@ def read_code(text: str, grammar: type[Grammar]) -> CodeText:
     """Return the units and facts of a file."""
     reading = read_definitions(text, grammar)
     whole = cover_text(text, reading.units, reading.cuts)
-    return CodeText(whole, reading.facts, grammar.language, reading.notes)
+    return CodeText(whole, reading.facts, reading.notes)
 
 
 def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
@@ -379,7 +375,8 @@ def _declaration_facts(
         if not definition.symbol:
             continue
         start, last = tree.start(definition.node), tree.end(definition.node)
-        yield Fact("declares", start, last, definition.symbol, _declaration_values(tree, placed))
+        values = {"role": definition.role, "exported": definition.exported}
+        yield Fact("declares", start, last, definition.symbol, values)
         end = start + _declaration_length(tree, definition)
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
@@ -395,23 +392,3 @@ def _declaration_length(tree: SyntaxTree, definition: Definition) -> int:
     if body is not None and tree.start(body) > start:
         last = tree.start(body)
     return len(tree.text[start : min(last, start + 200)].rstrip())
-
-
-def _declaration_values(tree: SyntaxTree, placed: PlacedDefinition) -> dict[str, object]:
-    definition = placed.definition
-    values: dict[str, object] = {
-        "name": definition.symbol,
-        "role": definition.role,
-        "what": definition.what,
-        "exported": definition.exported,
-        "signature": signature(tree, placed),
-    }
-    if definition.parameters:
-        values["parameters"] = [
-            {"name": name, "type": type_} if type_ else {"name": name}
-            for name, type_ in definition.parameters
-        ]
-    if definition.returns:
-        callable_ = definition.role in {"function", "method"}
-        values["returns" if callable_ else "type"] = definition.returns
-    return values

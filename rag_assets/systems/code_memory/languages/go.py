@@ -89,7 +89,6 @@ class Go(Grammar):
             what="func",
             exported=name[:1].isupper(),
             parameters=self._read_parameters(node.child_by_field_name("parameters")),
-            returns=self.tree.line(node.child_by_field_name("result")),
         )
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
@@ -160,11 +159,8 @@ class Go(Grammar):
                     if one.type != "identifier":
                         break
                     name = self.tree.of(one)
-                    type_ = self.tree.field(spec, "type")[:_LONG]
                     symbol, shown = self._qualify(name), name[:1].isupper()
-                    yield Definition(
-                        node, symbol, "definition", what, None, False, shown, shown, (), type_
-                    )
+                    yield Definition(node, symbol, "definition", what, None, False, shown, shown)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
@@ -211,17 +207,16 @@ class Go(Grammar):
             return ""
         return self.tree.field(value, "type")[:_LONG]
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
                 return None
-            return self.tree.of(type_).split("."), True
+            return self.tree.of(type_).split(".")
         if node.type != "call_expression":
             return None
-        chain = self.chain(node.child_by_field_name("function"))
-        return None if chain is None else (chain, False)
+        return self.chain(node.child_by_field_name("function"))
 
     def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""

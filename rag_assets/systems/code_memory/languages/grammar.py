@@ -63,7 +63,6 @@ class Definition:
         exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
         parameters: names and types as written, if types are declared.
-        returns: the declared return type, as written.
         extends, implements: names of types, as written.
         type: the symbol of the type that it is a member of; its own symbol if it is a type.
         fields: declared types of its fields, by name.
@@ -80,7 +79,6 @@ class Definition:
     exported: bool = False
     alone: bool = True
     parameters: tuple[tuple[str, str], ...] = ()
-    returns: str = ""
     extends: tuple[str, ...] = ()
     implements: tuple[str, ...] = ()
     type: str = ""
@@ -186,7 +184,6 @@ class Grammar:
         parameters: Iterable[tuple[str, str]],
         what: str = "function",
         body: Node | None = None,
-        returns: str = "",
         alone: bool = True,
     ) -> Definition:
         """Return a method, or a function.
@@ -206,7 +203,6 @@ class Grammar:
             exported=exported,
             alone=alone,
             parameters=tuple(parameters),
-            returns=returns,
             type=owner or "",
         )
 
@@ -230,8 +226,8 @@ class Grammar:
         """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
         yield from ()
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
-        """Return the chain of names in a call, and whether the call creates an instance."""
+    def call_chain(self, node: Node) -> list[str] | None:
+        """Return the chain of names in a call or in an expression that creates an instance."""
         return None
 
     def type_name(self, written: str) -> str:

@@ -148,7 +148,6 @@ class Java(Grammar):
             outer.type,
             exported=self._is_public(node, outer),
             parameters=self._read_parameters(node),
-            returns=self.tree.line(node.child_by_field_name("type")),
         )
         return replace(method, what="constructor") if "constructor" in node.type else method
 
@@ -212,8 +211,7 @@ class Java(Grammar):
         path = "".join(word for word in words if word not in {"import", "static"})
         name = path.rsplit(".", 1)[-1]
         bound = {} if name == "*" else {name: Binding(Name(path))}
-        values = {"name": path, "names": []}
-        yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
+        yield self.tree.fact("imports", node, "", {"name": path}), bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
@@ -229,17 +227,17 @@ class Java(Grammar):
             if single is not None and single.type == "identifier":
                 yield self.tree.of(single), ""
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.field(node, "type"))
-            return (name.split("."), True) if name else None
+            return name.split(".") if name else None
         if node.type != "method_invocation":
             return None
         name = self.tree.field(node, "name")
         owner = node.child_by_field_name("object")
         chain = [] if owner is None else self.chain(owner)
-        return None if chain is None else ([*chain, name], False)
+        return None if chain is None else [*chain, name]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

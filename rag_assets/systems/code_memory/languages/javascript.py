@@ -317,7 +317,6 @@ class Jsx(Grammar):
             exported=exported,
             alone=exported,
             parameters=read_parameters(self.tree, inner),
-            returns=get_declared_type(self.tree, inner, "return_type"),
         )
 
     def _define_variables(
@@ -423,15 +422,13 @@ class Jsx(Grammar):
         for name in pattern_names(self.tree, pattern):
             yield name, ""
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
         if node.type == "new_expression":
-            chain = self.chain(node.child_by_field_name("constructor"))
-            return None if chain is None else (chain, True)
+            return self.chain(node.child_by_field_name("constructor"))
         if node.type != "call_expression":
             return None
-        chain = self.chain(node.child_by_field_name("function"))
-        return None if chain is None else (chain, False)
+        return self.chain(node.child_by_field_name("function"))
 
     def type_name(self, written: str) -> str:
         """Return the bare name of a type."""

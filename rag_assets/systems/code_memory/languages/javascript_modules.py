@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import Binding, Name
@@ -17,9 +17,9 @@ _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"
 _LONG: Final = 200
 
 
-def get_declared_type(tree: SyntaxTree, node: Node, name: str = "type") -> str:
+def get_declared_type(tree: SyntaxTree, node: Node) -> str:
     """Return a declared type as written, in one line; "" if absent."""
-    text = tree.field(node, name).removeprefix(":")
+    text = tree.field(node, "type").removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
@@ -351,13 +351,15 @@ _CLIENTS: Final = frozenset({"axios", "$http", "$axios", "ky", "got", "superagen
 _CALLED: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
 _MAKERS: Final = frozenset({"create", "extend"})
 _HOLE: Final = "{}"
+_Request: TypeAlias = tuple[str, str]
+"""Method and path of a request."""
 
 
 class RequestFinder:
     """Finds the requests that one file sends.
 
-    The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with
-    `{}` for computed parts, and `client`, the name of the called function.
+    The fact `fetches` has `method` (GET by default; "" if it is a variable), and `path` as written
+    with `{}` for computed parts.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -378,11 +380,9 @@ class RequestFinder:
             function, [a for a in listed.named_children if a.type != "comment"]
         )
         if found is not None:
-            method, path, client = found
             start = self._tree.start(node)
             end = min(self._tree.end(node), start + 200)
-            values = {"method": method, "path": path, "client": client}
-            yield Fact("fetches", start, end, symbol, values)
+            yield Fact("fetches", start, end, symbol, {"method": found[0], "path": found[1]})
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
@@ -403,9 +403,7 @@ class RequestFinder:
             name = self._tree.field(declarator, "name")
             self._bases[name] = (self._request_path(base) or "") if base is not None else ""
 
-    def _read_request(
-        self, function: Node, arguments: Sequence[Node]
-    ) -> tuple[str, str, str] | None:
+    def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
             return None
         if function.type == "identifier":
@@ -420,13 +418,11 @@ class RequestFinder:
 
     def _read_client_request(
         self, client: str, verb: str, arguments: Sequence[Node]
-    ) -> tuple[str, str, str] | None:
+    ) -> _Request | None:
         known = client in _CLIENTS or client in self._bases
         if verb in _METHODS and known:
             path = self._request_path(arguments[0])
-            return (
-                None if path is None else (verb.upper(), self._join_base_url(client, path), client)
-            )
+            return None if path is None else (verb.upper(), self._join_base_url(client, path))
         if verb in _CALLED and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
         return (
@@ -441,9 +437,7 @@ class RequestFinder:
             return self._tree.field(node, "property")
         return self._tree.of(node) if node.type in {"identifier", "this"} else ""
 
-    def _read_function_request(
-        self, name: str, arguments: Sequence[Node]
-    ) -> tuple[str, str, str] | None:
+    def _read_function_request(self, name: str, arguments: Sequence[Node]) -> _Request | None:
         first = arguments[0]
         options = arguments[1] if len(arguments) > 1 else None
         if first.type == "object":
@@ -454,7 +448,7 @@ class RequestFinder:
         path = self._request_path(first)
         if path is None:
             return None
-        return self._request_method(options), self._join_base_url(name, path), name
+        return self._request_method(options), self._join_base_url(name, path)
 
     def _join_base_url(self, client: str, path: str) -> str:
         base = self._bases.get(client, "")

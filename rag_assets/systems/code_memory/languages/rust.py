@@ -124,7 +124,6 @@ class Rust(Grammar):
             what="fn",
             exported=exported,
             parameters=self._read_parameters(node),
-            returns=self.tree.line(node.child_by_field_name("return_type")),
         )
 
     def _is_public(self, node: Node) -> bool:
@@ -176,8 +175,7 @@ class Rust(Grammar):
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
             name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}
-            fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
-            yield fact, {name: Binding(Name(name))}
+            yield self.tree.fact("imports", node, "", values), {name: Binding(Name(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""
@@ -216,10 +214,10 @@ class Rust(Grammar):
                 if one.type == "identifier":
                     yield self.tree.of(one), ""
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
         if node.type == "struct_expression":
-            return self.tree.field(node, "name").split("::"), True
+            return self.tree.field(node, "name").split("::")
         if node.type != "call_expression":
             return None
         target = node.child_by_field_name("function")
@@ -227,7 +225,7 @@ class Rust(Grammar):
             target = target.child_by_field_name("function")
         chain = self.chain(target)
         path = "" if chain is None else _PATH.sub("", chain[0])
-        return None if chain is None or "<" in path else ([*path.split("::"), *chain[1:]], False)
+        return None if chain is None or "<" in path else [*path.split("::"), *chain[1:]]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

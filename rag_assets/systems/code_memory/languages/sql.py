@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _ROUTINE = re.compile(
@@ -212,10 +212,9 @@ def read_sql(text: str) -> CodeText:
             unit = _build_unit(text, (first, head, end), found)
             units.append(unit)
             if unit.symbol:
-                facts.append(
-                    _statement_fact(text, head, unit, found, _list_tables(text, end, unit, found))
-                )
-    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), "sql")
+                tables = _list_tables(text, end, unit, found)
+                facts.append(_statement_fact(head, unit, found, tables))
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
 
 
 def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
@@ -233,19 +232,8 @@ def _build_unit(text: str, place: tuple[int, int, int], found: re.Match[str]) ->
 
 
 def _object_name(found: re.Match[str]) -> str:
-    written = found["name"]
-    if written is None:  # The index has no name.
-        return ""
-    return ".".join(_unquote(part) for part in _split_name(written))
-
-
-def _split_name(written: str) -> Iterator[str]:
-    for part in _QUOTED.finditer(written):
-        yield part[0]
-
-
-def _unquote(part: str) -> str:
-    return part[1:-1] if part[0] in '`"[' else part
+    parts = _QUOTED.findall(found["name"] or "")  # An index may have no name.
+    return ".".join(part[1:-1] if part[0] in '`"[' else part for part in parts)
 
 
 def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
@@ -270,23 +258,11 @@ def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[
     return kept[:_MOST_TABLES]
 
 
-def _statement_fact(
-    text: str, head: int, unit: Unit, found: re.Match[str], tables: list[str]
-) -> Fact:
-    values: dict[str, object] = {
-        "name": unit.symbol,
-        "role": unit.role,
-        "what": found["kind"].lower(),
-        "verb": found["verb"].lower(),
-        "exported": True,
-        "signature": unit.signature,
-    }
-    if tables:
-        values["tables"] = tables
-    end = min(unit.end, head + _SHOWN)
-    return Fact(
-        "declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values
-    )
+def _statement_fact(head: int, unit: Unit, found: re.Match[str], tables: list[str]) -> Fact:
+    verb, what = found["verb"].lower(), found["kind"].lower()
+    values = {"role": unit.role, "what": what, "verb": verb, "tables": tables}
+    kind = "declares" if verb == "create" else "changes"
+    return Fact(kind, head, min(unit.end, head + _SHOWN), unit.symbol, values)
 
 
 _TABLES: Final = re.compile(

@@ -147,17 +147,12 @@ class Swift(Grammar):
         pairs = list(self._typed_names(node))
         if not pairs:
             return ()
-        name, type_ = pairs[0]
         computed = node.child_by_field_name("computed_value")
         exported = self._is_public(node)
-        symbol = self.qualify(name, outer)
+        symbol = self.qualify(pairs[0][0], outer)
         if outer is None:
             value = computed or node.child_by_field_name("value")
-            return [
-                Definition(
-                    node, symbol, "definition", "value", value, False, exported, False, (), type_
-                )
-            ]
+            return [Definition(node, symbol, "definition", "value", value, False, exported, False)]
         if computed is None:
             return ()
         return [
@@ -168,7 +163,6 @@ class Swift(Grammar):
                 "property",
                 computed,
                 exported=exported,
-                returns=type_,
                 type=outer.type,
             )
         ]
@@ -186,7 +180,6 @@ class Swift(Grammar):
             body=body,
             exported=self._is_public(node),
             parameters=self._read_parameters(node),
-            returns=self._return_type(node, body),
         )
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -195,15 +188,6 @@ class Swift(Grammar):
                 name = self.tree.field(child, "name")
                 _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
-
-    def _return_type(self, node: Node, body: Node | None) -> str:
-        for child in node.children:
-            if child.type == "->":
-                end = self.tree.end(node) if body is None else self.tree.start(body)
-                start = self.tree.end(child)
-                written = self.tree.text[start : min(end, start + _LONG)]
-                return " ".join(written.partition(" where ")[0].split())
-        return ""
 
     def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
@@ -223,7 +207,7 @@ class Swift(Grammar):
         kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
         one = name if kinds & set(words[:-1]) else ""
         values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
-        return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
+        return [(self.tree.fact("imports", node, "", values), {})]
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
@@ -236,7 +220,7 @@ class Swift(Grammar):
             if item is not None:
                 yield self.tree.field(item, "bound_identifier"), ""
 
-    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
@@ -249,8 +233,7 @@ class Swift(Grammar):
             target = target.child_by_field_name("target") or target.named_child(0)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
-        chain = [self.tree.of(target), *reversed(names)]
-        return chain, chain[-1][:1].isupper()
+        return [self.tree.of(target), *reversed(names)]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.tags import (
     Tags,
     TagSupertype,
 )
-from rag_assets.systems.code_memory.languages.units import cover_text
+from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import SCOPED
@@ -52,7 +52,7 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
     Any other reading is returned unchanged. As in other languages, each definition also yields a
-    fact `declares` {role, public, what}, and each supertype a fact `extends`, `implements` or
+    fact `declares` {role}, and each supertype a fact `extends`, `implements` or
     `uses_trait` {name}.
 
     Args:
@@ -117,7 +117,7 @@ def _first_line(text: str, one: TagDefinition) -> str:
 
 
 def _declaration_fact(one: TagDefinition) -> Fact:
-    values: dict[str, object] = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
+    values: dict[str, object] = {"role": _ROLES[one.kind]}
     last = one.name.rpartition("::")[2].lower()
     if one.kind in _TYPES and last != short_name(one.name):
         # Its short name contains a namespace, which code that uses the type may leave out.

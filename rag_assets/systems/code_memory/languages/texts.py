@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import add_rest_units
+from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
-
-_EVIDENCE: Final = 400
 
 SECTION_LEVEL: Final = 3
 """Deepest level of headings that start a section."""
@@ -22,10 +20,6 @@ _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]++(?P<title>[^\n]*+)")
 _UNDERLINE: Final = re.compile(r" {0,3}(?P<mark>=++|-++)[ \t]*+\r?$")
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
-_STATUS: Final = re.compile(
-    r"(?i)^[ \t]*+(?:[-*][ \t]++)?[*_]{0,2}(?P<name>status|date)[*_]{0,2}:[*_]{0,2}[ \t]*+"
-    r"(?P<value>[^\n]{1,200})"
-)
 _BUGS: Final = re.compile(r"(?i)known[ _-](?:bugs?|issues?|problems?|defects?|limitations?)\b")
 _SPAN: Final = re.compile(r"(?<!`)`(?P<code>[^`\n]{2,200})`(?!`)|\]\((?P<link>[^()\s]{1,300})\)")
 _PLACE: Final = re.compile(
@@ -44,19 +38,14 @@ _DOTTED_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
 def read_markdown(text: str) -> CodeText:
     """Return the sections of a Markdown text as units, and its facts.
 
-    - `decision` {title, status, date}: the status of a decision record.
-    - `applies_to` {globs, description, always}: the front matter of a rule.
+    - `applies_to` {globs, always}: the front matter of a rule.
     - `mentions` {name, what}: a path, class, route or other name in a code span or link; `what` is
       path, symbol, route or name.
     """
     sections = _find_sections(text)
-    facts = [
-        *_front_matter_facts(text),
-        *_decision_facts(text, sections),
-        *_mention_facts(text, sections),
-    ]
+    facts = [*_front_matter_facts(text), *_mention_facts(text, sections)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(add_rest_units(text, sections), tuple(facts), "markdown")
+    return CodeText(add_rest_units(text, sections), tuple(facts))
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
@@ -161,31 +150,12 @@ def _front_matter_facts(text: str) -> Iterator[Fact]:
     globs += [
         one.value for one in entries if one.value and one.path in {("globs", ITEM), ("paths", ITEM)}
     ]
-    values: dict[str, object] = {
+    values = {
         "globs": [glob for glob in globs if glob],
-        "description": told.get("description") or "",
         "always": (told.get("alwaysApply") or "").lower() == "true",
     }
-    if values["globs"] or values["description"] or values["always"]:
+    if any(values.values()):
         yield Fact("applies_to", 0, min(end, 1_000), "", values)
-
-
-def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
-    """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
-    fields: dict[str, str] = {}
-    for _, line in _lines_outside_code(text):
-        if (found := _STATUS.match(line)) and found["name"].lower() not in fields:
-            fields[found["name"].lower()] = found["value"].strip(" *_\t\r\n")
-    for one in sections:
-        if "status" not in fields and one.symbol.rpartition(" > ")[2].lower() == "status":
-            body = text[one.start : one.end].partition("\n")[2].strip()
-            fields["status"] = body.partition("\n")[0][:200].strip()
-    if sections and fields.get("status"):
-        title = sections[0].symbol.partition(" > ")[0]
-        values = {"title": title, "status": fields["status"], "date": fields.get("date", "")}
-        start = sections[0].start
-        end = start + len(text[start : start + _EVIDENCE].partition("\n")[0])
-        yield Fact("decision", start, end, "", values)
 
 
 def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
@@ -227,7 +197,6 @@ _EVENT_HEADING: Final = re.compile(
 )
 _RUN: Final = "run: "
 _ACTION: Final = "action: "
-_RUN_EVENT_LANGUAGE: Final = "run-event"
 
 
 def render_run_event(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
@@ -255,7 +224,7 @@ def read_run_event(text: str) -> CodeText:
     run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
     if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
         unit = Unit(0, end, "rest", alone=False)
-        return CodeText((unit,), (), _RUN_EVENT_LANGUAGE, ("it is no event of a run",))
+        return CodeText((unit,), (), ("it is no event of a run",))
     name = RUN + run
     cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
@@ -264,4 +233,4 @@ def read_run_event(text: str) -> CodeText:
     if heading["path"] is not None:
         changed = {"file": FILE + heading["path"], "run": name}
         facts.append(Fact("changed_by", 0, heading.end(), name, changed))
-    return CodeText((unit,), tuple(facts), _RUN_EVENT_LANGUAGE)
+    return CodeText((unit,), tuple(facts))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.languages.php import facts, origins
-from rag_assets.systems.code_memory.languages.php.facts import key_facts
+from rag_assets.systems.code_memory.languages.php.facts import key_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.units import list_units
 from rag_assets.systems.code_memory.laravel import statements
-from rag_assets.systems.code_memory.laravel.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.models import model_facts
+from rag_assets.systems.code_memory.laravel.policies import guard_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
 from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
 from rag_assets.systems.code_memory.symbols.model import CodeText
@@ -27,4 +26,4 @@ def read(text: str) -> CodeText:
     found += key_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(found), "php", notes)
+    return CodeText(list_units(source), tuple(found), notes)

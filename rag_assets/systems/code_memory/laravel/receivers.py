@@ -20,8 +20,8 @@ from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.models import Model, Relation
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import ABILITY
-from rag_assets.systems.code_memory.symbols.policy_names import (
+from rag_assets.systems.code_memory.symbols.names import (
+    ABILITY,
     find_policy_method,
     method_of_ability,
 )

@@ -36,7 +36,6 @@ from rag_assets.systems.code_memory.languages.php.types import (
 )
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
 from rag_assets.systems.code_memory.languages.sql import tables_in_sql
-from rag_assets.systems.code_memory.laravel.middleware import read_kernel, read_names
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
     CONSTANT,
@@ -45,6 +44,8 @@ from rag_assets.systems.code_memory.laravel.policies import (
     VARIABLE,
     read_checks,
     read_definitions,
+    read_kernel,
+    read_names,
     read_resource_checks,
     resolve_checks,
 )

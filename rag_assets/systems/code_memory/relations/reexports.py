@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.relations.spelled_rules import from_module, rust_path
+from rag_assets.systems.code_memory.relations.edge_rules import from_module, rust_path
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,

@@ -15,13 +15,14 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
-from rag_assets.systems.code_memory.relations.reexports import find_reexports
-from rag_assets.systems.code_memory.relations.spelled_rules import (
+from rag_assets.systems.code_memory.relations.edge_rules import (
+    EVENTS,
+    OF_FACTS,
     SPELLED,
     edges_of_event,
     edges_of_query,
 )
+from rag_assets.systems.code_memory.relations.reexports import find_reexports
 from rag_assets.systems.code_memory.symbols.model import USES
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import add_rest_units, cuts_within
+from rag_assets.systems.code_memory.languages.tree import add_rest_units, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -107,14 +107,13 @@ _LONGEST_PATH: Final = 500
 """Maximum characters of a path, and of a server's path; each operation has a copy of both."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
-_SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
 
 
 def _read_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     """Return the operations in a file; empty if the file is not an API description.
 
-    The fact `operation` has {method, path, operation_id, tags, parameters, schemas}. Its symbol is
-    method and path template, including the server's path: `GET /api/invoices/{id}`.
+    The fact `operation` has {method, path, operation_id, tags}. Its symbol is method and path
+    template, including the server's path: `GET /api/invoices/{id}`.
 
     Args:
         entries: the entries of the file, outer entries before the entries inside them.
@@ -155,17 +154,8 @@ def _read_operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[En
         "path": path,
         "operation_id": own_values.get("operationId") or "",
         "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
-        "parameters": [
-            one.value for one in inner if one.path[3:] == ("parameters", ITEM, "name") and one.value
-        ],
-        "schemas": _referenced_schemas(inner),
     }
     return entry, Fact("operation", entry.start, entry.end, f"{method} {path}", values)
-
-
-def _referenced_schemas(inner: Sequence[Entry]) -> list[str]:
-    named = (_SCHEMAS.match(one.value or "") for one in inner if one.path[-1] == "$ref")
-    return list(dict.fromkeys(match[1] for match in named if match))
 
 
 BROKEN: Final = "parts of the file could not be read"
@@ -213,12 +203,12 @@ def _read_settings(text: str, language: str) -> CodeText:
         {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
     )
     facts: list[Fact] = [fact for _, fact in operations]
-    facts += facts_of_entries(language, text, entries)
+    facts += facts_of_entries(language, entries)
     facts += islice(_setting_facts(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
-    return CodeText(_cover_text(text, units, ends), tuple(facts), language, notes)
+    return CodeText(_cover_text(text, units, ends), tuple(facts), notes)
 
 
 read_ini: Final = partial(_read_settings, language="ini")

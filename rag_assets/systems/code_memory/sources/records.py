@@ -1,7 +1,7 @@
 """Sources of records that code memory itself writes, one of each kind for each source of files.
 
 The service puts the events of agent runs into the catalog when they arrive. A sync puts the routes
-and tables that it derives from files there at its end (pipeline/deriving.py). A tenant has these
+and tables that it derives from files there at its end (pipeline/fact_store.py). A tenant has these
 sources if its profile records runs, or derives documents.
 """
 

@@ -31,7 +31,7 @@ from urllib.parse import quote, unquote
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
 from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.sources.disk import stream_file
-from rag_assets.systems.code_memory.derived.text import INDEX
+from rag_assets.systems.code_memory.derived.model import INDEX
 
 FILE_NAME: Final = "index.scip"
 MOST_BYTES: Final = 128 << 20

@@ -87,13 +87,11 @@ class CodeText:
     Attributes:
         units: the units, in order, without overlaps; they cover everything except white space.
         facts: the facts, in the order of their evidence.
-        language: the language of the whole file, as media types name it: php, typescript.
         notes: which parts could not be read, and why; notes quote nothing from the file.
     """
 
     units: tuple[Unit, ...]
     facts: tuple[Fact, ...]
-    language: str
     notes: tuple[str, ...] = ()
 
 

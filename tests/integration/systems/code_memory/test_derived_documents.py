@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.definitions import relations_report
-from rag_assets.systems.code_memory.pipeline.deriving import (
+from rag_assets.systems.code_memory.pipeline.fact_store import (
     derive_documents,
     explain_outdated_derivations,
 )

@@ -21,7 +21,7 @@ def cut(text: str, units: tuple[Unit, ...], minimum: int = 20, limit: int = LIMI
     parameters = ChunkParameters(chunker.CODE, limit, 0)
     request = parameters.request(ParsedText(text, (), media_type="text/x-php"))
     object.__setattr__(request, "minimum", minimum)
-    return chunker._split_along_units(request, CodeText(units, (), "php"))
+    return chunker._split_along_units(request, CodeText(units, ()))
 
 
 def units_of(text: str, *pieces: tuple[str, bool]) -> tuple[Unit, ...]:

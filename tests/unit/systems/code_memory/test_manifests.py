@@ -11,11 +11,11 @@ from rag_assets.systems.code_memory.sources.repositories.names import find_repos
 MANIFESTS = {
     "composer.json": (
         '{"require": {"php": "^8.2", "laravel/framework": "^11.0"}, "require-dev": {"a/b": "*"}}',
-        {"php": "^8.2", "laravel/framework": "^11.0", "a/b": "*"},
+        {"php", "laravel/framework", "a/b"},
     ),
     "package.json": (
         '{"dependencies": {"@a/b": "1", "react": "^18"}, "devDependencies": {"c": "2"}}',
-        {"@a/b": "1", "react": "^18", "c": "2"},
+        {"@a/b", "react", "c"},
     ),
     "pyproject.toml": (
         (
@@ -23,54 +23,54 @@ MANIFESTS = {
             '[project.optional-dependencies]\ndev = ["z"]\n'
             '[tool.poetry.dependencies]\nq = {version = "1"}\n'
         ),
-        {"Django": ">=4,<5", "x": "~=1", "z": "", "q": "1"},
+        {"Django", "x", "z", "q"},
     ),
     "Cargo.toml": (
         '[dependencies]\na = "1"\nb = {version = "2"}\n[dev-dependencies.d]\npath = "."\n',
-        {"a": "1", "b": "2", "d": ""},
+        {"a", "b", "d"},
     ),
     "requirements-dev.txt": (
         "# why\n-r base.txt\na==1 # why\nb[c]>=2,<3 ; python_version < '4'\nd\n",
-        {"a": "==1", "b": ">=2,<3", "d": ""},
+        {"a", "b", "d"},
     ),
-    "setup.cfg": ("[options]\ninstall_requires =\n  a>=1\n  b\n", {"a": ">=1", "b": ""}),
+    "setup.cfg": ("[options]\ninstall_requires =\n  a>=1\n  b\n", {"a", "b"}),
     "go.mod": (
         (
             "module x.y/z\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n"
             "replace (\n\tg.h/i v1.0.0 => ../i\n)\n"
         ),
-        {"a.b/c": "v1.2.3", "d.e/f": "v0.1.0"},
+        {"a.b/c", "d.e/f"},
     ),
     "Gemfile": (
         "source 'https://x'\ngem 'rails', '~> 7.1'\ngroup :test do\n  gem \"a\"\nend\n",
-        {"rails": "~> 7.1", "a": ""},
+        {"rails", "a"},
     ),
-    "ios/Podfile": ("target 'X' do\n  pod 'A/B', '~> 1'\nend\n", {"A/B": "~> 1"}),
+    "ios/Podfile": ("target 'X' do\n  pod 'A/B', '~> 1'\nend\n", {"A/B"}),
     "Package.swift": (
         (
             "import PackageDescription\n"
             'let p = Package(dependencies: [\n .package(url: "https://x/y.git", from: "1.0.0"),\n])'
         ),
-        {"https://x/y.git": 'from: "1.0.0"'},
+        {"https://x/y.git"},
     ),
     "pom.xml": (
         (
             "<project><dependencies><dependency><groupId>org.springframework.boot</groupId>"
             "<artifactId>b</artifactId><scope>test</scope></dependency></dependencies></project>"
         ),
-        {"org.springframework.boot:b": ""},
+        {"org.springframework.boot:b"},
     ),
-    "build.gradle.kts": ('dependencies {\n  implementation("a.b:c:1.0")\n}\n', {"a.b:c": "1.0"}),
-    "packages.xml": ('<Project><PackageReference Include="A" Version="1" /></Project>', {"A": "1"}),
+    "build.gradle.kts": ('dependencies {\n  implementation("a.b:c:1.0")\n}\n', {"a.b:c"}),
+    "packages.xml": ('<Project><PackageReference Include="A" Version="1" /></Project>', {"A"}),
     "mix.exs": (
         'use Mix.Project\ndefp deps do\n [\n  {:phoenix, "~> 1.7"},\n ]\nend',
-        {"phoenix": "~> 1.7"},
+        {"phoenix"},
     ),
     "pubspec.yaml": (
         "name: x\nenvironment:\n  sdk: 3\ndependencies:\n  a: ^1\n  b:\n    version: 2\n",
-        {"a": "^1", "b": "2"},
+        {"a", "b"},
     ),
-    "README.txt": ("a is needed\n", {}),
+    "README.txt": ("a is needed\n", set()),
 }
 
 
@@ -79,19 +79,15 @@ def test_a_manifest_tells_its_packages(path: str) -> None:
     text, expected = MANIFESTS[path]
     facts = read_code(text, find_repository_type(path) or "").facts
     facts = [fact for fact in facts if fact.kind == "depends_on"]
-    assert {fact.values["package"]: fact.values["constraint"] for fact in facts} == expected
+    assert {fact.values["package"] for fact in facts} == expected
     for fact in facts:
         assert fact.values["package"].rpartition(":")[2] in text[fact.start : fact.end]
 
 
-def test_composer_tells_where_classes_are() -> None:
-    text = '{"autoload": {"psr-4": {"App\\\\": "app/", "B\\\\": ["x", "y"]}}}'
-    found = [
-        (fact.values["namespace"], fact.values["path"])
-        for fact in read_json(text).facts
-        if fact.kind == "autoloads"
-    ]
-    assert found == [("App\\", "app/"), ("B\\", "x"), ("B\\", "y")]
+def test_composer_states_the_version_of_a_package() -> None:
+    facts = read_json('{"require": {"laravel/framework": "^11.0"}}').facts
+    [fact] = [one for one in facts if one.kind == "depends_on"]
+    assert fact.values == {"package": "laravel/framework", "constraint": "^11.0"}
 
 
 SWAGGER = """swagger: "2.0"
@@ -130,8 +126,6 @@ def test_each_operation_is_a_unit_with_its_facts() -> None:
         "path": "/v1/a/{id}",
         "operation_id": "showA",
         "tags": ["things"],
-        "parameters": ["id"],
-        "schemas": ["A"],
     }
     assert "POST /api/a" in {unit.symbol for unit in read_json(OPENAPI).units}
     others = read_yaml("paths:\n  /a:\n    get: {}\n").units

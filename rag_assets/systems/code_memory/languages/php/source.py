@@ -209,7 +209,7 @@ class Method:
 
     Attributes:
         name: the name as written.
-        public, static, abstract: whether it is declared so.
+        public, static: whether it is declared so.
         returns: the return type, in the same form as a parameter's type.
         body: the node of its body; None if absent.
         node: the node of the declaration, including attributes.
@@ -218,7 +218,6 @@ class Method:
     name: str
     public: bool
     static: bool
-    abstract: bool
     parameters: tuple[Parameter, ...]
     returns: str
     body: Node | None
@@ -298,7 +297,6 @@ def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
         name=tree.field(node, "name"),
         public=visibility is None or tree.of(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
-        abstract=_has_modifier(node, "abstract_modifier"),
         parameters=list_parameters(tree, node, scope),
         returns=get_type(tree, node.child_by_field_name("return_type"), scope),
         body=node.child_by_field_name("body"),

@@ -359,11 +359,6 @@ def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def get_closure_body(closure: Node) -> Node | None:
-    """Return the body of a closure: a block, or the expression of an arrow function."""
-    return closure.child_by_field_name("body") if closure.type in CLOSURES else None
-
-
 def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
     static = name is not None and name.type in {"name", "qualified_name", "relative_name"}
     return Call(tree.of(name) if static else "", list_arguments(tree, node), node)

@@ -2,7 +2,7 @@
 
 | kind | symbol | values |
 |---|---|---|
-| declares | the definition | role, public, decorators [expression], parameters [{name, type}] |
+| declares | the definition | role, public, decorators [expression] |
 | imports | the enclosing definition | name, alias, level, member |
 | extends | the class | name: reference |
 | calls | the enclosing definition | name: reference; calls of builtins are left out |
@@ -82,21 +82,7 @@ def _declaration_values(source: PythonSource, scopes: Scopes, one: Definition) -
         )
         for node in one.decorators
     ]
-    values: dict[str, Any] = {"role": one.sort, "public": one.public, "decorators": decorators}
-    if one.sort != "class":
-        values["parameters"] = list(_read_parameters(source, one))
-    return values
-
-
-def _read_parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, str]]:
-    held = one.node.child_by_field_name("parameters")
-    for node in [] if held is None else held.named_children:
-        name = node if node.type == "identifier" else node.child_by_field_name("name")
-        if name is None and node.type == "typed_parameter":
-            name = node.named_children[0]
-        if name is not None:
-            kind = " ".join(source.tree.field(node, "type").split())
-            yield {"name": source.tree.of(name), "type": kind}
+    return {"role": one.sort, "public": one.public, "decorators": decorators}
 
 
 def _call_facts(
@@ -403,4 +389,4 @@ def read(text: str) -> CodeText:
     found = [*list_facts(source, scopes), *list_statement_facts(source, scopes)]
     found += [*list_setting_facts(source, scopes), *list_export_facts(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(facts), "python", notes)
+    return CodeText(list_units(source), tuple(facts), notes)

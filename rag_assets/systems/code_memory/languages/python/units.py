@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
-from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
-from rag_assets.systems.code_memory.languages.units import (
+from rag_assets.systems.code_memory.languages.tree import (
     add_rest_units,
+    descendants,
     end_with_comment,
     first_comment,
+    is_comment,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 

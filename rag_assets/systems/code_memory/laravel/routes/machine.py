@@ -471,17 +471,12 @@ class Machine:
         return _ENDED
 
 
-def resolve_routes(files: Iterable[FileFacts]) -> Routes:
-    """Return the routes of a repository.
+def run_providers(files: Iterable[FileFacts]) -> Machine:
+    """Evaluate everything in a repository that creates routes; return the machine.
 
     Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
     never loaded has no routes, and is reported as unresolved.
     """
-    return collect_routes(run_providers(files))
-
-
-def run_providers(files: Iterable[FileFacts]) -> Machine:
-    """Evaluate everything in a repository that creates routes; return the machine."""
     program = Program(files)
     machine = Machine(program)
     providers = list(list_providers(program))

@@ -295,8 +295,7 @@ class _Reader:
         found += self._facts_of_queued_blocks()
         if found or method.name.lower() in _ENTRIES:
             parameters = self._expressions.parameters(method.node)
-            values = {"parameters": parameters, "static": method.static}
-            yield self._build_fact(method.node, "function", body, **values)
+            yield self._build_fact(method.node, "function", body, parameters=parameters)
             yield from found
 
     def _facts_of_queued_blocks(self) -> Iterator[Fact]:

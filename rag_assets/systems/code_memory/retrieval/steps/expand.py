@@ -26,13 +26,12 @@ from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedKinds, asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, Surroundings, flow_from_results
 from rag_assets.systems.code_memory.retrieval.steps.walk import (
     Views,
     find_place,
     find_place_entries,
 )
-from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
 

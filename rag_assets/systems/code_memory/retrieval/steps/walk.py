@@ -33,8 +33,13 @@ from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, Reached, flow_from_names
-from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings, SurroundingsCache
+from rag_assets.systems.code_memory.retrieval.relevance import (
+    Flow,
+    Reached,
+    Surroundings,
+    SurroundingsCache,
+    flow_from_names,
+)
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts

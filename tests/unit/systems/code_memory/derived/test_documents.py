@@ -23,8 +23,9 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     Unresolved,
     limit_unresolved,
+    read_document,
+    render_document,
 )
-from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, build_relations
 from rag_assets.systems.code_memory.settings.reader import read_json
@@ -97,7 +98,7 @@ def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
 
 
 def edges(document: DerivedDocument) -> Sequence[Edge]:
-    return build_relations(read(render_document(document)).facts, names="none").edges
+    return build_relations(read_document(render_document(document)).facts, names="none").edges
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
@@ -380,7 +381,7 @@ def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -
     called = route_keys(("GET", "HEAD"), f"/{uri}", name)
     document = DerivedDocument("route", f"route:{heading}", called, lines, tuple(stated))
     text = render_document(document)
-    reading = read(text)
+    reading = read_document(text)
     declared, *facts = reading.facts
     assert declared.symbol == document.name
     assert set(declared.values["called"]) == set(called)
@@ -400,14 +401,16 @@ def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -
 
 
 def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None:
-    reading = read(f"something else{EVIDENCE}a.php:1 x\n  routes_to Y\n")
+    reading = read_document(f"something else{EVIDENCE}a.php:1 x\n  routes_to Y\n")
     assert reading.facts == ()
     assert reading.notes == ("it has no heading",)
 
 
 def test_a_table_is_called_by_its_name_alone() -> None:
     [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
-    assert read(render_document(table)).facts[0].values["called"] == list(table_keys("invoices"))
+    assert read_document(render_document(table)).facts[0].values["called"] == list(
+        table_keys("invoices")
+    )
 
 
 COMPUTED = {

@@ -7,8 +7,8 @@ from time import process_time
 import pytest
 
 from rag_assets.systems.code_memory.derived.documents import languages_read, list_signs
-from rag_assets.systems.code_memory.derived.operations import derive_operations
-from rag_assets.systems.code_memory.derived.text import read, render_document
+from rag_assets.systems.code_memory.derived.model import read_document, render_document
+from rag_assets.systems.code_memory.derived.requested_routes import derive_operations
 from rag_assets.systems.code_memory.symbols.names import path_suffixes, route_endings
 from tests.unit.systems.code_memory.frameworks.test_frameworks import (
     HOSTILE_SECONDS,
@@ -83,7 +83,7 @@ def test_an_operation_leads_to_the_definition_of_its_id_in_any_language() -> Non
     called = found["route:GET /clinic/api/owners/{ownerId}"].called
     assert {"route /api/owners/{}", "route get /owners/{}", "route getowner"} <= {*called}
     for document in found.values():
-        (declared, *_) = read(render_document(document)).facts
+        (declared, *_) = read_document(render_document(document)).facts
         assert declared.values["called"] == [*document.called]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.systems.code_memory.derived.model import read_document, render_document
 from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
     SourceFile,
     find_exact_references,
 )
-from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
@@ -191,7 +191,7 @@ def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
     [document] = [
         one for one in references_of("shop").documents if one.name == "repo/shop/checkout.py"
     ]
-    reading = read(render_document(document))
+    reading = read_document(render_document(document))
     assert reading.units == ()
     edges = build_relations(reading.facts, names="none").edges
     assert {(one.kind, one.source, one.target, one.line_start) for one in edges} >= {

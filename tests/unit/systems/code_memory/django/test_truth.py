@@ -15,7 +15,7 @@ import django
 import pytest
 import rdmo
 
-from rag_assets.systems.code_memory.derived.django import derive
+from rag_assets.systems.code_memory.derived.documents import derive_django_routes
 from rag_assets.systems.code_memory.django.urlconf import Routes, read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
@@ -245,7 +245,7 @@ def test_what_no_text_tells_of_a_real_application_has_its_cause(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
     _, files = application
-    told = {(one.path, one.reason, one.about) for one in derive(files).unresolved}
+    told = {(one.path, one.reason, one.about) for one in derive_django_routes(files).unresolved}
     assert told == {
         ("config/urls.py", "the admin's own routes", "routes"),
         # Which routes of accounts there are, settings say; an API may be described or not.

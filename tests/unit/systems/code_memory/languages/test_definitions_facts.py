@@ -102,9 +102,11 @@ def test_a_component_is_one_export_with_offsets_into_the_whole_file() -> None:
 
 def test_statements_of_sql_are_named_by_what_they_make() -> None:
     code = read_sql(SAMPLES["sql"])
-    made = [fact.values["name"] for fact in code.facts if fact.kind == "declares"]
-    assert made == ["shop.invoices", "i_x", "f", "tr", "p", "public.My View"]
-    assert named(code, "changes") == {("public.users", "public.users"), ("old", "old")}
+    made = [(fact.kind, fact.symbol) for fact in code.facts]
+    assert [symbol for kind, symbol in made if kind == "declares"] == [
+        *("shop.invoices", "i_x", "f", "tr", "p", "public.My View")
+    ]
+    assert {symbol for kind, symbol in made if kind == "changes"} == {"public.users", "old"}
 
 
 def test_a_comment_belongs_to_the_definition_after_it() -> None:

@@ -49,7 +49,6 @@ def test_sections_are_named_by_the_headings_above_them() -> None:
 def test_facts_of_documents() -> None:
     facts = read_markdown(TEXT).facts
     told = {fact.kind: dict(fact.values) for fact in facts}
-    assert told["decision"] == {"title": "1. Money", "status": "Accepted", "date": "2024-02-03"}
     assert told["applies_to"]["globs"] == ["app/**/*.php", "tests/**"]
     assert told["applies_to"]["always"] is True
     mentions = [
@@ -85,7 +84,7 @@ def test_each_known_bug_is_a_unit(text: str, count: int) -> None:
 @given(st.lists(st.sampled_from([*TEXT, *TEXT.splitlines(keepends=True), "\r\n"])).map("".join))
 def test_units_cover_any_text(text: str) -> None:
     assert_covers(text, read_markdown(text))
-    assert_covers(text, CodeText(known_bugs(text), (), "markdown"))
+    assert_covers(text, CodeText(known_bugs(text), ()))
 
 
 @pytest.mark.slow

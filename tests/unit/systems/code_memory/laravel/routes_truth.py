@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -61,7 +61,9 @@ def repository(version: str = "^8.83", **texts: str) -> Routes:
     given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
     files = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
     manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
-    return resolve_routes([*files, FileFacts("composer.json", "json", manifest.facts)])
+    return collect_routes(
+        run_providers([*files, FileFacts("composer.json", "json", manifest.facts)])
+    )
 
 
 def ours(route: Route) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.routes.model import Routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import application_by_laravel, ours
@@ -59,7 +59,9 @@ AT_LEAST = 120
 def found() -> Routes:
     paths = sorted(EXAMPLE.rglob("*.php"))
     texts = {path.relative_to(EXAMPLE).as_posix(): path.read_text("utf-8") for path in paths}
-    return resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in texts.items())
+    return collect_routes(
+        run_providers(FileFacts(path, "php", read(text).facts) for path, text in texts.items())
+    )
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.routes.model import Routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER, repository
@@ -141,7 +141,9 @@ def test_one_provider_that_has_no_end_leaves_the_others() -> None:
         "app/Providers/RouteServiceProvider.php": PROVIDER,
         "routes/web.php": HEAD + "Route::get('fine', 'C@fine');",
     }
-    found = resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    found = collect_routes(
+        run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    )
     assert [route.uri for route in found.routes] == ["fine"]
     assert [one.reason for one in found.unresolved]
 

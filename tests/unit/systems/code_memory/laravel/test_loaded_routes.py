@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.machine import resolve_routes
+from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.cost import assert_linear
@@ -32,7 +32,9 @@ def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog
 
 def routes(files: Mapping[str, str]) -> Routes:
     """The routes of files by path."""
-    return resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    return collect_routes(
+        run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    )
 
 
 def line(route: Route) -> str:

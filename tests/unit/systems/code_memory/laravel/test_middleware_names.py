@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag_assets.systems.code_memory.laravel.middleware import resolve_middleware
+from rag_assets.systems.code_memory.laravel.policies import resolve_middleware
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE

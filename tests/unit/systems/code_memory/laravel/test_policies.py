@@ -8,8 +8,7 @@ from rag_assets.systems.code_memory.derived.laravel import derive
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import ASKS
-from rag_assets.systems.code_memory.symbols.policy_names import tried_policies, usual_policies
+from rag_assets.systems.code_memory.symbols.names import ASKS, tried_policies, usual_policies
 from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 
 BOOKING = "App\\Models\\Travel\\Booking"

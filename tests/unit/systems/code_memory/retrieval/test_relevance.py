@@ -12,8 +12,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, flow_from_results
-from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
+from rag_assets.systems.code_memory.retrieval.relevance import Flow, Surroundings, flow_from_results
 from rag_assets.systems.code_memory.retrieval.view import View
 
 ROLES = {"M": "model", "J": "job", "P": "policy"}

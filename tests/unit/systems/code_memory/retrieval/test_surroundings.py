@@ -11,11 +11,11 @@ from rag_assets.search.access import FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import flow_from_results
-from rag_assets.systems.code_memory.retrieval.surroundings import (
+from rag_assets.systems.code_memory.retrieval.relevance import (
     Around,
     Surroundings,
     SurroundingsCache,
+    flow_from_results,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import FILE, MEMBER
@@ -173,7 +173,7 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.surroundings._MOST_WAYS", 3)
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MOST_WAYS", 3)
     told, kept = Counted(*CHAIN), Surroundings()
     first = around(told, kept, "B")
     around(told, kept, "M")

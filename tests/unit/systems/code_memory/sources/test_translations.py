@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from rag_assets.systems.code_memory.sources.repositories.translations import left_out_translations
+from rag_assets.systems.code_memory.sources.repositories.exclusion import left_out_translations
 
 
 @pytest.mark.parametrize(
