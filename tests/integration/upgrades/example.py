@@ -12,7 +12,7 @@ from typing import Any
 from tests.driving import Driver
 from tests.installation import Installation
 from tests.integration.api.conftest import Api, serving
-from tests.integration.upgrades.kept import Question
+from tests.integration.upgrades.archive import Question
 from tests.repositories import MadeRepository
 
 TENANTS = """\

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.installation import new_installation
+from tests.integration.upgrades.archive import DATA, keep
 from tests.integration.upgrades.example import ask, fill
-from tests.integration.upgrades.kept import DATA, keep
 from tests.servers import elasticsearch_server, postgres_server
 
 
