@@ -2,6 +2,7 @@
 # make test   sets everything up, runs the tests against real Postgres and Elasticsearch, except long ones
 # make test-all runs every test, long ones as well
 # make test-ci  runs all but nightly ones; at most three that failed are run once more, alone
+# make test-core runs the core's unit tests as if no system but `documents` were installed
 # make coverage runs every test, and measures which lines they execute: twice as long
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
@@ -28,7 +29,7 @@ CODE := rag_assets resources sensors checks client tests benchmarks examples doc
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all test-core test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-code-repositories bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -56,9 +57,20 @@ test: setup
 test-all: setup
 	@$(TESTED) --durations=40 --durations-min=20
 
+# What is no unit test of the core: it needs the systems, or describes the whole project.
+NOT_CORE := $(addprefix tests/unit/,systems docs benchmarks examples test_layout.py)
+# Core tests that try what each installed system adds, and so are run with systems too.
+WITH_SYSTEMS := $(addprefix tests/unit/ingest/,parsing/test_fuzz.py workers/test_tasks.py)
 # The status 1 is that of a run that reached its end.
-test-ci: setup
-	@$(TESTED) -m "not nightly" --durations=40 --durations-min=20 || { test $$? -eq 1 && $(BIN)/python -m tests.again; }
+AGAIN := test $$? -eq 1 && $(BIN)/python -m tests.again
+
+test-core: setup
+	@export RAG_ASSETS_TEST_SYSTEMS=documents; \
+		$(TESTED) -m "not nightly" tests/unit $(NOT_CORE:%=--ignore=%) || { $(AGAIN); }
+
+test-ci: test-core
+	@$(TESTED) -m "not nightly" --durations=40 --durations-min=20 tests/e2e tests/integration \
+		tests/security $(NOT_CORE) $(WITH_SYSTEMS) || { $(AGAIN); }
 
 coverage: setup
 	@$(TESTED) --cov --cov-report=term:skip-covered

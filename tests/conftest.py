@@ -16,6 +16,7 @@ from hypothesis import settings
 from tests.back_ends import BackEnd
 from tests.databases import drop_template
 from tests.installation import Installation, new_installation
+from tests.installed_systems import hide_as_asked
 from tests.rules import SHARED_RULES
 from tests.servers import (
     SHARED_ELASTICSEARCH,
@@ -28,6 +29,7 @@ from tests.servers import (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
+    hide_as_asked()
     gc.disable()  # What collecting tests imports and makes outlives them: see below.
     heed_signals()
     # A deadline of an example measures the machine: other tests, and others, load it.

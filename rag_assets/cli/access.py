@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import typer
 
-from rag_assets.cli.arguments import Json, PrincipalsArgument, ScopeArgument, TenantArgument
+from rag_assets.cli.arguments import (
+    Json,
+    NamedOwner,
+    PrincipalsArgument,
+    ScopeArgument,
+    TenantArgument,
+    owner_options,
+)
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.accounts.access import PUBLIC
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-from rag_assets.storage.catalog.tenants.settings import OrganizationRef
-
-OwnerArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TENANT", help="The tenant, or with --organization its id.")
-]
-OrganizationOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--organization",
-        help="For all projects of an organization of that id, present and new ones.",
-    ),
-]
 
 app = typer.Typer()
 tokens_app = typer.Typer()
@@ -114,12 +108,12 @@ def _print_scope(session: Session, tenant_id: str, scope: str, *, as_json: bool)
 
 
 @tokens_app.command("create")
+@owner_options
 @with_session
 def create(
     session: Session,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     *,
-    is_organization: OrganizationOption = False,
     role: Annotated[
         Literal["admin", "member", "guest", "orchestrator", "writer"],
         typer.Option(
@@ -141,31 +135,30 @@ def create(
 
     token, kept = create_token(
         session.catalog,
-        _owner(session, owner_id, is_organization=is_organization),
+        owner.find(session),
         role=role,
         principals=principal or [],
         lifetime=None if days is None else timedelta(days=days),
     )
     if as_json:
-        named = {"organization" if is_organization else "tenant": owner_id}
-        print_json({**named, "token_id": kept.token_id, "token": token})
+        print_json({owner.kind: owner.id, "token_id": kept.token_id, "token": token})
         return
     say(token)
-    say(f"\nToken {kept.token_id} of {owner_id}. It is not shown again: store it now.")
+    say(f"\nToken {kept.token_id} of {owner.id}. It is not shown again: store it now.")
 
 
 @tokens_app.command("list")
+@owner_options
 @with_reading_session
 def list_tokens(
     session: Session,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     *,
-    is_organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
     """List the tokens of a tenant or an organization with their ids and last use."""
-    _owner(session, owner_id, is_organization=is_organization)
-    tokens = session.catalog.service_tokens.all(owner_id, of_organization=is_organization)
+    owner.find(session)
+    tokens = session.catalog.service_tokens.all(owner.id, of_organization=owner.is_organization)
     if as_json:
         print_json({"tokens": tokens})
         return
@@ -182,42 +175,28 @@ def list_tokens(
 
 
 @tokens_app.command("revoke")
+@owner_options
 @with_session
 def revoke_token(
     session: Session,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     token_id: Annotated[
         str, typer.Argument(metavar="ID", help="Id of the token, from `tokens list`.")
     ],
     *,
-    is_organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
     """Revoke a token, from the next request on."""
-    owner = _owner(session, owner_id, is_organization=is_organization)
-    kind = "organization" if is_organization else "tenant"
-    if not session.catalog.service_tokens.revoke(owner, token_id):
+    if not session.catalog.service_tokens.revoke(owner.find(session), token_id):
         # The argument is not repeated: it may be the token itself.
-        option = " --organization" if is_organization else ""
         raise ConfigurationError(
-            f"{kind} {owner_id!r} has no token with this id",
-            hint=f"run `rag-assets tokens list {owner_id}{option}` to see the ids",
+            f"{owner.kind} {owner.id!r} has no token with this id",
+            hint=f"run `rag-assets tokens list {owner.arguments}` to see the ids",
         )
     if as_json:
-        print_json({kind: owner_id, "token_id": token_id, "revoked": True})
+        print_json({owner.kind: owner.id, "token_id": token_id, "revoked": True})
         return
-    say(f"Token {token_id} of {owner_id} is revoked.")
-
-
-def _owner(session: Session, owner_id: str, *, is_organization: bool) -> KeyOwner:
-    if not is_organization:
-        return session.catalog.tenants.get(owner_id).ref
-    if session.catalog.organizations.find(owner_id) is None:
-        raise ConfigurationError(
-            f"there is no organization {owner_id!r}",
-            hint=f"create it with `rag-assets organizations put {owner_id}`",
-        )
-    return OrganizationRef(owner_id)
+    say(f"Token {token_id} of {owner.id} is revoked.")
 
 
 def _time(moment: datetime | None) -> str:

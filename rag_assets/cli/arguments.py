@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 
+from rag_assets.common.errors import ConfigurationError
+
 if TYPE_CHECKING:
+    from rag_assets.cli.session import Session
     from rag_assets.search.model import Caller, Role
+    from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.tenants.settings import OrganizationRef
+
+_T = TypeVar("_T")
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
 ProviderArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROVIDER", help="openai, gemini or openai-compatible.")
 ]
@@ -41,6 +50,14 @@ PrincipalsArgument: TypeAlias = Annotated[
 
 OrganizationArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ORGANIZATION", help="Id of the organization.")
+]
+
+OrganizationOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--organization",
+        help="The id is an organization's: for all its tenants, present and new ones.",
+    ),
 ]
 
 ProjectArgument: TypeAlias = Annotated[
@@ -150,22 +167,103 @@ def _parse_metadata(given: Iterable[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def search_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `fields` with the question and the options of a search."""
-    declared = inspect.signature(_question, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True)
+def options_from(
+    build: Callable[..., Any], name: str
+) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
+    """Return a decorator that replaces a parameter of commands with the options of a function.
 
-    @wraps(command)
-    def run(**given: Any) -> None:
-        fields = _question(**{name: given.pop(name) for name in declared})
-        command(fields=fields, **given)
+    Args:
+        build: its parameters become options of the command; it returns the parameter's value.
+        name: the command's parameter.
+    """
+    declared = inspect.signature(build, eval_str=True).parameters
 
-    taken = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, one in own.parameters.items()
-        for parameter in (declared.values() if name == "fields" else (one,))
-    ]
-    # Typer reads the signature and the annotations.
-    run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
-    return run
+    def decorate(command: Callable[..., _T]) -> Callable[..., _T]:
+        own = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def run(**given: Any) -> _T:
+            value = build(**{option: given.pop(option) for option in declared})
+            return command(**{name: value}, **given)
+
+        taken = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for key, one in own.parameters.items()
+            for parameter in (declared.values() if key == name else (one,))
+        ]
+        # Typer reads the signature and the annotations.
+        run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
+        return run
+
+    return decorate
+
+
+search_options = options_from(_question, "fields")
+"""Replaces a command's parameter `fields` with the question and the options of a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOwner:
+    """The tenant or organization that the arguments of a command name.
+
+    Attributes:
+        id: its id, which need not exist.
+    """
+
+    id: str
+    is_organization: bool
+
+    @property
+    def kind(self) -> str:
+        """Return the word for what it is."""
+        return "organization" if self.is_organization else "tenant"
+
+    @property
+    def arguments(self) -> str:
+        """Return the arguments that name it."""
+        return f"{self.id} --organization" if self.is_organization else self.id
+
+    def find(self, session: Session) -> KeyOwner:
+        """Return it as the catalog's tables refer to it.
+
+        Raises:
+            UnknownTenant: there is no such tenant.
+            ConfigurationError: there is no such organization.
+        """
+        if self.is_organization:
+            return find_organization(session, self.id)
+        return session.catalog.tenants.get(self.id).ref
+
+
+def find_organization(session: Session, organization_id: str) -> OrganizationRef:
+    """Return an organization as the catalog's tables refer to it.
+
+    Raises:
+        ConfigurationError: there is no such organization.
+    """
+    from rag_assets.storage.catalog.tenants.settings import OrganizationRef
+
+    if session.catalog.organizations.find(organization_id) is None:
+        raise ConfigurationError(
+            f"there is no organization {organization_id!r}",
+            hint=(
+                "see the ids with `rag-assets organizations list`, or create it with "
+                f"`rag-assets organizations put {organization_id}`"
+            ),
+        )
+    return OrganizationRef(organization_id)
+
+
+def _name_owner(
+    owner_id: Annotated[
+        str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
+    ],
+    *,
+    is_organization: OrganizationOption = False,
+) -> NamedOwner:
+    return NamedOwner(owner_id, is_organization)
+
+
+owner_options = options_from(_name_owner, "owner")
+"""Replaces a command's parameter `owner` with a tenant's id and `--organization`."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from statistics import median
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -189,8 +190,15 @@ def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
         "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
         "  rag-assets up                        Dagster's UI and daemon: edits are indexed\n"
         "  rag-assets down                      stop everything\n"
-        "(rag-assets is .venv/bin/rag-assets unless the environment is activated)"
+        f"(rag-assets is {program_path(Path(sys.prefix), Path.cwd())} unless the environment is"
+        " activated)"
     )
+
+
+def program_path(environment: Path, folder: Path) -> Path:
+    """Return where an environment has the program, also one of uvx or pipx; seen from a folder."""
+    program = environment / "bin" / "rag-assets"
+    return program.relative_to(folder) if program.is_relative_to(folder) else program
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from rag_assets.cli.arguments import Json
+from rag_assets.cli.arguments import Json, YesOption
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants.table import TenantRecord
 
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
 _LACKING = {
     "lake": (
         "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
@@ -95,7 +94,7 @@ def show(
 def move(
     session: Session,
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     without_data: Annotated[
         list[str] | None,
         typer.Option(help="lake or blobs: continue with an empty one; repeat for both."),
@@ -141,7 +140,7 @@ def move(
 def move_runs(
     session: Session,
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     as_json: Json = False,
 ) -> None:
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
@@ -178,7 +177,7 @@ def move_runs(
 def clone(
     session: Session,
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     is_snapshot: Annotated[
         bool, typer.Option("--snapshot", help="The catalog is a snapshot of its whole server.")
     ] = False,
@@ -220,7 +219,7 @@ def clone(
 def accept(
     session: Session,
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="Do not repeat lost revocations, purges and holds."),
@@ -262,7 +261,7 @@ def forget(
     kind: Annotated[str, typer.Argument(help="lake, blobs, index, vectors or cluster.")],
     address: Annotated[str, typer.Argument(help="As `installation show` prints it.")],
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     as_json: Json = False,
 ) -> None:
     """Forget a former place whose data were destroyed, so that receipts do not name it."""
@@ -294,7 +293,7 @@ def forget(
 def accept_clock(
     session: Session,
     *,
-    confirmed: Yes = False,
+    confirmed: YesOption = False,
     as_json: Json = False,
 ) -> bool:
     """Confirm that the current time is right, so that deletions by age go on."""

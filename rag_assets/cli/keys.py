@@ -8,11 +8,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assets.cli.arguments import Json, ProviderArgument
+from rag_assets.cli.arguments import (
+    Json,
+    NamedOwner,
+    OrganizationOption,
+    ProviderArgument,
+    find_organization,
+    owner_options,
+)
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
@@ -23,31 +30,21 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.key_ring import KeyEntry, KeyRing
     from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-    from rag_assets.storage.catalog.tenants.settings import Organization
 
-OwnerArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
-]
-OrganizationOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--organization", help="The id is an organization's, whose tenants all use its keys."
-    ),
-]
 _LONGEST_INPUT = 65_536
 
 app = typer.Typer()
 
 
 @app.command("set", context_settings={"allow_extra_args": True})
+@owner_options
 @with_session
 def set_key(
     session: Session,
     context: typer.Context,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     provider: ProviderArgument,
     *,
-    organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
     """Store a key, encrypted; it is read from a prompt or from standard input."""
@@ -57,16 +54,16 @@ def set_key(
             hint="type it at the prompt or pipe it in; if this was a key, replace it",
         )
     _require_provider(provider)
-    owner, kind = _owner(session, owner_id, organization=organization)
-    _ring(session).set(owner, provider, _read_key(f"Key of {owner_id} for {provider}: "))
-    waiting = _request_retry(session, owner)
+    key_owner = owner.find(session)
+    _ring(session).set(key_owner, provider, _read_key(f"Key of {owner.id} for {provider}: "))
+    waiting = _request_retry(session, key_owner)
     if as_json:
-        shown = {kind: owner_id, "provider": provider, "set": True, "waiting": waiting}
+        shown = {owner.kind: owner.id, "provider": provider, "set": True, "waiting": waiting}
         print_json(shown)
         return
-    say(f"{kind.capitalize()} {owner_id} has a key for {provider}.")
+    say(f"{owner.kind.capitalize()} {owner.id} has a key for {provider}.")
     if waiting:
-        command = "rag-assets sync" if organization else f"rag-assets sync {owner_id}"
+        command = "rag-assets sync" if owner.is_organization else f"rag-assets sync {owner.id}"
         say(f"{format_count(waiting, 'document')} will be retried by: {command}")
 
 
@@ -85,7 +82,12 @@ def list_keys(
     """List keys with their last four characters, last use and its outcome."""
     entries: list[KeyEntry]
     if organization:
-        entries = _ring(session).entries_of_organization(_organization(session, owner_id).id)
+        if owner_id is None:
+            raise ConfigurationError(
+                "the id of the organization is missing",
+                hint="add its id before the option --organization",
+            )
+        entries = _ring(session).entries_of_organization(find_organization(session, owner_id).id)
     else:
         if owner_id is not None:
             session.catalog.tenants.get(owner_id)
@@ -102,54 +104,52 @@ def list_keys(
 
 
 @app.command("remove")
+@owner_options
 @with_session
 def remove_key(
     session: Session,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     provider: ProviderArgument,
     *,
-    organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
     """Delete a key."""
     _require_provider(provider)
-    owner, kind = _owner(session, owner_id, organization=organization)
-    if not _ring(session).remove(owner, provider):
-        option = " --organization" if organization else ""
+    if not _ring(session).remove(owner.find(session), provider):
         raise ConfigurationError(
-            f"{kind} {owner_id!r} has no stored key for {provider}",
-            hint=f"run `rag-assets keys list {owner_id}{option}` to see its keys",
+            f"{owner.kind} {owner.id!r} has no stored key for {provider}",
+            hint=f"run `rag-assets keys list {owner.arguments}` to see its keys",
         )
     if as_json:
-        print_json({kind: owner_id, "provider": provider, "removed": True})
+        print_json({owner.kind: owner.id, "provider": provider, "removed": True})
         return
-    say(f"{kind.capitalize()} {owner_id} no longer has a stored key for {provider}.")
+    say(f"{owner.kind.capitalize()} {owner.id} no longer has a stored key for {provider}.")
 
 
 @app.command("test")
+@owner_options
 @with_session
 def try_key(
     session: Session,
-    owner_id: OwnerArgument,
+    owner: NamedOwner,
     provider: ProviderArgument,
     *,
-    organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
     """Make one small call with the key that is used, which costs next to nothing."""
     from rag_assets.billing.key_tests import KeyTests
 
     _require_provider(provider)
-    owner, kind = _owner(session, owner_id, organization=organization)
-    done = asyncio.run(KeyTests(session.catalog, session.settings).test(owner, provider))
+    tests = KeyTests(session.catalog, session.settings)
+    done = asyncio.run(tests.test(owner.find(session), provider))
     if as_json:
-        print_json({kind: owner_id, "provider": provider, **asdict(done)})
+        print_json({owner.kind: owner.id, "provider": provider, **asdict(done)})
         return
     if done.worked:
-        say(f"The key of {kind} {owner_id} for {provider} works ({done.latency_ms:,} ms).")
+        say(f"The key of {owner.kind} {owner.id} for {provider} works ({done.latency_ms:,} ms).")
         return
     raise ConfigurationError(
-        f"the key of {kind} {owner_id!r} for {provider} does not work: {done.reason}",
+        f"the key of {owner.kind} {owner.id!r} for {provider} does not work: {done.reason}",
         hint="check the key at the provider, or set a different key",
     )
 
@@ -181,33 +181,6 @@ def rotate(
             say(text)
 
     _ring(session).rotate(report)
-
-
-def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
-    """Return the owner of a key, and the word for its kind."""
-    from rag_assets.storage.catalog.tenants.settings import OrganizationRef
-
-    if organization:
-        return OrganizationRef(_organization(session, owner_id).id), "organization"
-    return session.catalog.tenants.get(owner_id).ref, "tenant"
-
-
-def _organization(session: Session, organization_id: str | None) -> Organization:
-    if organization_id is None:
-        raise ConfigurationError(
-            "the id of the organization is missing",
-            hint="add its id before the option --organization",
-        )
-    found = session.catalog.organizations.find(organization_id)
-    if found is None:
-        raise ConfigurationError(
-            f"there is no organization {organization_id!r}",
-            hint=(
-                "see the ids with `rag-assets organizations list`, or create it with "
-                "`rag-assets organizations put`"
-            ),
-        )
-    return found
 
 
 def _request_retry(session: Session, owner: KeyOwner) -> int:

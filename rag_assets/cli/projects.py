@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from rag_assets.cli.arguments import Json, OrganizationArgument, ProjectArgument
+from rag_assets.cli.arguments import Json, OrganizationArgument, ProjectArgument, YesOption
 from rag_assets.cli.output import print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
@@ -126,7 +126,7 @@ def remove_project(
     organization: OrganizationArgument,
     project: ProjectArgument,
     *,
-    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
+    confirmed: YesOption = False,
     profile: ProfileOption = None,
     as_json: Json = False,
 ) -> None:

@@ -6,25 +6,22 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.arguments import Json, TenantArgument, YesOption, options_from
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import format_count
+from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 
 if TYPE_CHECKING:
-    from rag_assets.storage.catalog.erasure.holds import HoldScope
     from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _LOCK_SECONDS = 60.0
-Source = Annotated[str | None, typer.Option("--source", help="All documents of one source.")]
-Document = Annotated[str | None, typer.Option("--document", help="One document, by its id.")]
-Reason = Annotated[str, typer.Option("--reason", help="Reason; it is stored.")]
 
 app = typer.Typer()
 holds_app = typer.Typer()
@@ -89,7 +86,7 @@ def purge(
         list[str], typer.Option("--document", help="Id of a document; repeat for several.")
     ],
     *,
-    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the purge.")] = False,
+    confirmed: YesOption = False,
     as_json: Json = False,
 ) -> bool:
     """Delete documents from every store and every file, and prove it."""
@@ -304,19 +301,43 @@ def list_holds(
     )
 
 
+class _Hold(NamedTuple):
+    """The documents that a command holds or lets go, and the reason."""
+
+    scope: HoldScope
+    reason: str
+
+
+def _choose_hold(
+    reason: Annotated[str, typer.Option("--reason", help="Reason; it is stored.")],
+    source: Annotated[
+        str | None, typer.Option("--source", help="All documents of one source.")
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", help="One document, by its id.")
+    ] = None,
+) -> _Hold:
+    if source is not None and document is not None:
+        raise ConfigurationError(
+            "--source and --document cannot be combined", hint="use only one of them"
+        )
+    return _Hold(HoldScope(source, document), reason)
+
+
+_hold_options = options_from(_choose_hold, "hold")
+
+
 @holds_app.command("set")
+@_hold_options
 @with_session
 def set_hold(
     session: Session,
     tenant_id: TenantArgument,
+    hold: _Hold,
     *,
-    reason: Reason,
-    source: Source = None,
-    document: Document = None,
     as_json: Json = False,
 ) -> None:
     """Hold all documents of a tenant, those of one source, or one document."""
-    scope = _scope(source, document)
     with _lock_tenant(session, tenant_id) as record:
         if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
@@ -327,53 +348,41 @@ def set_hold(
                 ),
             )
         session.catalog.holds.set(
-            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
+            record.ref, hold.scope, reason=_mask_reason(session, hold.reason), by=operator()
         )
     if as_json:
-        print_json({"tenant": tenant_id, "held": scope})
+        print_json({"tenant": tenant_id, "held": hold.scope})
         return
-    say(f"{tenant_id}: {scope} of it: held. `rag-assets hold lift` ends that.")
+    say(f"{tenant_id}: {hold.scope} of it: held. `rag-assets hold lift` ends that.")
 
 
 @holds_app.command("lift")
+@_hold_options
 @with_session
 def lift_hold(
     session: Session,
     tenant_id: TenantArgument,
+    hold: _Hold,
     *,
-    reason: Reason,
-    source: Source = None,
-    document: Document = None,
     as_json: Json = False,
 ) -> None:
     """Lift a hold; documents that were deleted meanwhile are removed from the stores."""
-    scope = _scope(source, document)
     with _lock_tenant(session, tenant_id) as record:
         lifted = session.catalog.holds.lift(
-            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
+            record.ref, hold.scope, reason=_mask_reason(session, hold.reason), by=operator()
         )
     if not lifted:
         raise ConfigurationError(
-            f"there is no hold on {scope} of tenant {tenant_id!r}",
+            f"there is no hold on {hold.scope} of tenant {tenant_id!r}",
             hint=f"run `rag-assets hold list {tenant_id}` to see its holds",
         )
     if as_json:
-        print_json({"tenant": tenant_id, "lifted": scope})
+        print_json({"tenant": tenant_id, "lifted": hold.scope})
         return
     say(
-        f"{tenant_id}: {scope} of it: no longer held. What was deleted meanwhile leaves the lake"
-        " with the next compaction."
+        f"{tenant_id}: {hold.scope} of it: no longer held. What was deleted meanwhile leaves"
+        " the lake with the next compaction."
     )
-
-
-def _scope(source: str | None, document: str | None) -> HoldScope:
-    from rag_assets.storage.catalog.erasure.holds import HoldScope
-
-    if source is not None and document is not None:
-        raise ConfigurationError(
-            "--source and --document cannot be combined", hint="use only one of them"
-        )
-    return HoldScope(source, document)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.arguments import Json, TenantArgument, YesOption
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.retention import say_proof
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
@@ -279,7 +279,7 @@ def remove(
     session: Session,
     tenant_id: TenantArgument,
     *,
-    confirmed: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
+    confirmed: YesOption = False,
     as_json: Json = False,
 ) -> None:
     """Delete a tenant and everything indexed for it."""

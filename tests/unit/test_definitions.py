@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import yaml
-from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rag_assets.definitions import build_defs
 from rag_assets.plugins.registry import Systems
@@ -26,7 +21,6 @@ ASSETS = {
     "search_index": "knowledge",
     "embedding_cost": "cost",
     "generations": "builds",
-    "relations": "code",
     "retention": "retention",
     "retrieval_quality": "quality",
 }
@@ -52,7 +46,6 @@ CHECKS = {
     "search_index.drift",
     "search_index.isolation",
     "search_index.quarantine",
-    "search_index.relations",
     "search_index.vectors_beside",
     "search_index.thresholds",
     "search_index.staleness",
@@ -99,11 +92,6 @@ def repository() -> dg.RepositoryDefinition:
     return build_defs(systems=Systems(())).get_repository_def()
 
 
-@pytest.fixture(scope="module")
-def with_systems() -> dg.RepositoryDefinition:
-    return build_defs().get_repository_def()
-
-
 def rows(page: str, pattern: str) -> set[str]:
     """What a pattern finds at the beginning of the rows of a page's tables."""
     return set(re.findall(rf"^\| {pattern}", (ROOT / "docs" / page).read_text(), re.MULTILINE))
@@ -113,22 +101,15 @@ def test_everything_that_the_webserver_and_the_daemon_load_fits_together() -> No
     dg.Definitions.validate_loadable(build_defs())
 
 
-def test_assets_are_these_in_these_groups(with_systems: dg.RepositoryDefinition) -> None:
-    graph = with_systems.asset_graph
+def test_assets_are_these_in_these_groups(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
     keys = graph.get_all_asset_keys()
     assert {key.to_user_string(): graph.get(key).group_name for key in keys} == ASSETS
-    assert rows("ui.md", r"asset `(\w+)` \|") == set(ASSETS)
 
 
-def test_checks_are_these(with_systems: dg.RepositoryDefinition) -> None:
-    keys = with_systems.asset_graph.asset_check_keys
+def test_checks_are_these(repository: dg.RepositoryDefinition) -> None:
+    keys = repository.asset_graph.asset_check_keys
     assert {f"{key.asset_key.to_user_string()}.{key.name}" for key in keys} == CHECKS
-    documented = re.findall(
-        r"^\| `(\w+)` \| ([a-z_, ]+) \|",
-        (ROOT / "docs" / "architecture.md").read_text(),
-        re.MULTILINE,
-    )
-    assert {f"{asset}.{name}" for name, on in documented for asset in on.split(", ")} == CHECKS
 
 
 def test_jobs_are_these(repository: dg.RepositoryDefinition) -> None:
@@ -146,31 +127,6 @@ def test_schedules_are_these_and_run(repository: dg.RepositoryDefinition) -> Non
     found = {schedule.name: schedule.default_status for schedule in repository.schedule_defs}
     assert found == dict.fromkeys(SCHEDULES, dg.DefaultScheduleStatus.RUNNING)
     assert rows("operations.md", r"schedule `(\w+)` \|") == SCHEDULES
-
-
-@pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine whose clocks skip 02:00 in spring and have it twice in autumn."""
-    with monkeypatch.context() as environment:
-        environment.setenv("TZ", "Europe/Berlin")
-        time.tzset()
-        yield
-    time.tzset()
-
-
-@pytest.mark.usefixtures("berlin")
-def test_schedules_run_once_a_day_when_clocks_change() -> None:
-    repository = build_defs().get_repository_def()
-    zones = {schedule.name: schedule.execution_timezone for schedule in repository.schedule_defs}
-    assert zones.keys() > SCHEDULES, "those of systems as well"
-    assert set(zones.values()) == {"UTC"}, "no time zone that changes"
-    nightly = repository.get_schedule_def("nightly_drift")
-    for changed in (datetime(2027, 3, 27, tzinfo=UTC), datetime(2027, 10, 30, tzinfo=UTC)):
-        times = schedule_execution_time_iterator(
-            changed.timestamp(), nightly.cron_schedule, nightly.execution_timezone
-        )
-        days = [changed + timedelta(days=day, hours=2) for day in range(3)]
-        assert list(islice(times, 3)) == days
 
 
 @pytest.mark.parametrize(

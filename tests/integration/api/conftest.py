@@ -123,6 +123,13 @@ def api(installed: Installation) -> Iterator[Api]:
         installed.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
         driver.sync(tenant)
     installed.configure("asleep", enabled=False)
+    with serving(installed, driver) as made:
+        yield made
+
+
+@contextmanager
+def serving(installed: Installation, driver: Driver) -> Iterator[Api]:
+    """The service of an installation, meanwhile."""
     session = installed.session()
     catalog = as_service(session)
     retriever = AsyncRetriever(catalog, session.store, session.embedders)

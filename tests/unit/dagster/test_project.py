@@ -18,7 +18,6 @@ from dagster.components.testing import create_defs_folder_sandbox
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import Installation, KnowledgeBaseComponent, build_defs
 from rag_assets.definitions import build_defs as own_definitions
-from rag_assets.plugins.registry import installed_systems
 from tests.foreign_project.definitions import team_definitions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -152,21 +151,6 @@ def test_automation_chooses_sensors_and_schedules(
     assert (plain == sensors) is (automation != "all")
     assert bool(found["schedules"]) is has_schedules
     assert "kb_prune" in found["jobs"], "a team may schedule jobs itself"
-
-
-def test_a_system_that_is_left_out_adds_nothing() -> None:
-    """A project without tenants of a system has none of its sensors and schedules."""
-    kinds = ("jobs", "sensors", "schedules")
-    core = names(build_defs(name="kb", systems=[]))
-    every = {kind: set(core[kind]) for kind in kinds}
-    for installed in installed_systems():
-        found = names(build_defs(name="kb", systems=[installed.name]))
-        for kind in kinds:
-            own = {f"kb_{name}" for name in getattr(installed.system, kind)}
-            assert found[kind] == core[kind] | own, (installed.name, kind)
-            every[kind] |= own
-    assert all(every[kind] > core[kind] for kind in kinds), "systems add some of each kind"
-    assert {kind: names(build_defs(name="kb"))[kind] for kind in kinds} == every
 
 
 @pytest.mark.parametrize(

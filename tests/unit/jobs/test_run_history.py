@@ -9,7 +9,7 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from rag_assets.definitions import build_defs, build_resources
+from rag_assets.definitions import build_resources
 from rag_assets.jobs.run_history import delete_partition
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import (
@@ -169,18 +169,6 @@ def test_a_run_with_the_workbench_is_marked(instance: dg.DagsterInstance) -> Non
     run = instance.get_run_by_id(run_job(instance, job, {}))
     assert run is not None
     assert run.tags[INSTALLATION_TAG] == OURS
-
-
-def test_every_op_but_one_that_marks_its_run_has_the_workbench() -> None:
-    jobs = build_defs().get_repository_def().get_all_jobs()
-    ops = {node.name: node.required_resource_keys for job in jobs for node in ops_of(job)}
-    assert len(ops) > 20
-    without = {name for name, keys in ops.items() if "rag_assets_workbench" not in keys}
-    assert without == {"pull_tenants"}, "it marks its run itself"
-
-
-def ops_of(job: dg.JobDefinition) -> list[dg.OpDefinition]:
-    return [node for node in job.all_node_defs if isinstance(node, dg.OpDefinition)]
 
 
 def test_unfinished_omits_a_teams_asset_run_until_its_repository_runs_ours(

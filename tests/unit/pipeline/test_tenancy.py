@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import Compose, PutProject
 from rag_assets.tenants.projects import Project, ProjectSettings
 
-PROJECT = Project("team-guidelines", "acme", "one")
+PROJECT = Project("documents", "acme", "one")
 
 
 class Table:

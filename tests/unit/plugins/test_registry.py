@@ -29,14 +29,6 @@ def install(packages: Path, name: str, module: str, *, distribution_name: str = 
     distribution(packages, distribution_name or f"{name}-package", {name: f"{package}:SYSTEM"})
 
 
-def test_our_own_systems_are_installed_like_any_other() -> None:
-    own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
-    assert own == dict.fromkeys(
-        ("agent-docs", "code-memory", "documents", "experience", "team-guidelines", "workspace"),
-        "rag-assets",
-    )
-
-
 def test_a_package_elsewhere_adds_a_profile_with_its_threshold(packages: Path) -> None:
     profile = "Profile(defaults={'retrieval': {'top_k': 3}}, thresholds={'openai/small': 0.75})"
     install(packages, "notes", f"System(name='notes', profile={profile})")

@@ -62,11 +62,3 @@ def test_what_lies_in_a_watched_folder_is_not_watched_twice() -> None:
     folders = ["/r/b/c", "/r/a", "/r/b", "/r/b2", "/r/b-c", "/r/b/c/d"]
     assert sorted(outermost(folders)) == ["/r/a", "/r/b", "/r/b-c", "/r/b2"]
     assert outermost(["/r", "/"]) == ["/"]
-
-
-def test_commits_are_not_told_of_and_edits_of_a_worktree_are(tmp_path: Path) -> None:
-    folder = str(tmp_path / "shop")
-    for ref, told in (("worktree", True), ("HEAD", False), ("main", False)):
-        source = {"name": "code", "type": "git", "root": folder, "ref": ref}
-        found = find_sources(record("a", sources=[source]), tmp_path)
-        assert found == TenantSources((folder,), is_reported=told)

@@ -15,7 +15,7 @@ from rag_assets.tenants.application_settings import (
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder
 
-LOCAL: dict[str, Any] = {"id": "a", "profile": "workspace", "embedder": {"provider": "local"}}
+LOCAL: dict[str, Any] = {"id": "a", "embedder": {"provider": "local"}}
 LARGE = {"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3072, "price": 1}
 
 
@@ -54,7 +54,7 @@ def test_servers_of_the_people_speak_openais_interface(provider: Any) -> None:
 
 
 def test_a_model_is_in_force_once_it_was_taken() -> None:
-    config = {"id": "a", "profile": "workspace"}
+    config = {"id": "a", "embedder": {**LARGE, "price": {"per_million": 1}}}
     operators = configured_embedder(config)
     settings = ApplicationSettings(provider="local")
     assert is_pending(settings, operators)

@@ -11,13 +11,12 @@ from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import Passage
-from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant
-from tests.chunking import parameters_of
+from tests.chunking import parameters_of, require_levels, require_records_by_default
 
 SOURCES = [{"name": name, "root": "/tmp"} for name in ("wiki", "exports")]
 RULES = [
@@ -60,15 +59,8 @@ def test_the_first_matching_rule_applies(
     assert chosen == expected
 
 
-@pytest.mark.parametrize("profile", ["documents", "workspace"])
-def test_rows_are_records_unless_a_tenant_sets_another_chunker(profile: str) -> None:
-    config = {"id": "a", "profile": profile}
-    rule = {"formats": ["csv"], "chunker": "recursive"}
-    default, own = Tenant.from_config(config), Tenant.from_config({**config, "chunkers": [rule]})
-    of = {"source": "files", "source_type": "file"}
-    assert default.chunk_parameters(**of, media_type=CSV) == chunk_parameters("record")
-    assert own.chunk_parameters(**of, media_type=CSV) == chunk_parameters("recursive")
-    assert own.chunk_parameters(**of, media_type=XLSX) == chunk_parameters("record")
+def test_rows_are_records_unless_a_tenant_sets_another_chunker() -> None:
+    require_records_by_default("documents")
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
@@ -134,19 +126,6 @@ def test_another_version_or_minimum_has_another_identity() -> None:
     assert len({str(identity) for identity in identities}) == len(kinds)
 
 
-def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
-    tenant = Tenant.from_config(
-        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
-        | {"sources": [{"name": "repo", "root": "/tmp"}]}
-    )
-    of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
-    usual = tenant.chunk_parameters(**of)
-    assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
-    listed = tenant.chunk_parameters(**of, path="docs/KNOWN_BUGS.md")
-    assert listed == replace(usual, place="known_bug")
-    assert {**listed.identity()} == {**usual.identity(), "place": "known_bug"}
-
-
 @pytest.mark.parametrize(
     ("chunker", "levels", "below_three", "below_four"),
     [
@@ -154,33 +133,18 @@ def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
         ("heading", 9, 2, 2),
         ("heading", 3, 2, 1),
         ("heading", 2, 1, 1),
-        ("code", None, 2, 1),
-        ("code", 3, 2, 1),
-        ("code", 2, 1, 1),
-        ("code", 6, 2, 2),
     ],
 )
 def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
     chunker: str, levels: int | None, below_three: int, below_four: int
 ) -> None:
-    given = {"chunker": chunker, "max_tokens": 1_500, "overlap": 0}
-    chosen = ChunkerConfig.model_validate({**given, "levels": levels}).parameters
-    for marks, expected in (("###", below_three), ("####", below_four)):
-        text = f"# Above\n\n{'Words of it. ' * 240}\n\n{marks} Below\n\n{'Others. ' * 60}\n"
-        parsed = parse_markdown(text)
-        chunks = chunk_document(parsed, chosen, parsed_digest="d", confined=False).chunks
-        assert len(chunks) == expected
-        assert sum(chunk.text.count("Words of it.") for chunk in chunks) == 240
-    usual = ChunkerConfig.model_validate(given).parameters
-    # What is cut as before keeps its keys.
-    assert (chosen.identity() == usual.identity()) == (levels in {None, usual.kind.levels})
+    require_levels(chunker, levels, below_three, below_four)
 
 
 @pytest.mark.parametrize(
     ("chunker", "levels", "said"),
     [
         ("heading", 0, "levels is 0"),
-        ("code", 10, "levels is 10"),
         ("sentence", 2, "has no setting levels"),
     ],
 )

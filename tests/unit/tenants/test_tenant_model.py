@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
-from rag_assets.models.factory import get_embedder_id
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import with_profile
@@ -38,29 +37,10 @@ def test_an_id_may_have_63_characters() -> None:
 
 
 def test_a_profile_fills_in_unset_fields() -> None:
-    tenant = Tenant.from_config({"id": "a", "profile": "workspace", "chunker": {"overlap": 20}})
-    assert (tenant.chunker.max_tokens, tenant.chunker.overlap) == (1200, 20)
-    assert Tenant.from_config({"id": "a", "profile": "workspace"}).chunker.overlap == 150
-    assert tenant.retrieval.top_k == 8
-    assert Tenant.from_config({"id": "a"}).chunker.max_tokens == 220
-
-
-@pytest.mark.parametrize("profile", installed_systems().profiles)
-def test_every_profile_makes_a_tenant(profile: str) -> None:
-    config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
-    assert Tenant.from_config(config).profile == profile
-
-
-@pytest.mark.parametrize(
-    ("profile", "embedder"),
-    [
-        ("workspace", "openai/text-embedding-3-large@3072"),
-        ("experience", "openai/text-embedding-3-small@1536"),
-    ],
-)
-def test_a_profile_has_the_model_of_its_description(profile: str, embedder: str) -> None:
-    config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
-    assert get_embedder_id(Tenant.from_config(config).embedder) == embedder
+    tenant = Tenant.from_config({"id": "a", "profile": "documents", "chunker": {"overlap": 20}})
+    assert (tenant.chunker.max_tokens, tenant.chunker.overlap) == (220, 20)
+    assert Tenant.from_config({"id": "a", "profile": "documents"}).chunker.overlap == 32
+    assert tenant.retrieval.top_k == 5
 
 
 def test_a_profile_is_not_changed_by_its_use() -> None:

@@ -294,7 +294,6 @@ class _Resolving:
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
-        is_only = len({*candidates, target.node.name}) == 1
         if _is_named_after_class(place, target, candidates):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
@@ -305,9 +304,16 @@ class _Resolving:
             near = self._explain_bare_name(target, file, candidates)
             if near:
                 return near
-        is_distinctive = place.receiver == "" or _WORDS.search(target.name) is not None
-        if is_only or not is_distinctive:
-            return "only definition" if is_distinctive else ""
+        return self._explain_single_name(target, file, place, candidates)
+
+    def _explain_single_name(
+        self, target: _Target, file: _File, place: NameUse, candidates: Collection[str]
+    ) -> str:
+        """Return why a name that could mean only one method is a certain use; "" if it is not."""
+        if place.receiver and _WORDS.search(target.name) is None:
+            return ""
+        if len({*candidates, target.node.name}) == 1:
+            return "only definition"
         owners = {_get_owner(one) for one in candidates}
         is_one = (file.row.source, target.family, target.name) in self._one_method
         is_one = is_one and target.node.name in candidates and place.receiver not in owners

@@ -40,7 +40,6 @@ def shown(parsed: ParsedText, passage: Passage) -> str:
         parameters_of("sentence", 500, 60),
         parameters_of("record", 128, 0),
         parameters_of("page", 128, 20),
-        parameters_of("code", 128, 20),
     ],
 )
 def test_each_part_of_a_table_begins_with_its_header_and_at_a_row(chosen: ChunkParameters) -> None:

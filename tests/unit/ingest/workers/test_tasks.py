@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rag_assets.ingest.chunking import chunkers
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.kinds import (
-    UNREAD,
     ChunkerKind,
     ChunkParameters,
     ChunkRequest,
@@ -59,24 +56,6 @@ def test_a_worker_makes_the_same_chunks(
     assert not outcome.left
 
 
-@pytest.mark.parametrize("chosen", [{"place": "known_bug"}, {"levels": 1}])
-def test_a_worker_is_told_of_a_place_and_of_levels(
-    pool: WorkerPool, parse: Parse, chosen: dict[str, Any]
-) -> None:
-    text = "# Open bugs\n\n## Sums\n\nWrong.\n\n## Dark\n\nVery.\n" + "\n### Why\n\nWords.\n" * 99
-    parsed = parse(text.encode(), "text/markdown")
-    assert isinstance(parsed, ParsedText)
-    usual = ChunkParameters(installed_kinds().chunkers["code"], 1200, 0)
-    todo = [
-        UnchunkedText(parsed, parsed_digest(parsed), parameters)
-        for parameters in (usual, replace(usual, **chosen))
-    ]
-    [outcome] = pool.map([ChunkTask(todo)])
-    plain, other = outcome.made
-    assert [plain, other] == [one.chunk(confined=True) for one in todo]
-    assert (plain.key, plain.digest) != (other.key, other.digest)
-
-
 def test_a_chunker_that_workers_do_not_know_works_here(
     pool: WorkerPool, texts: list[ParsedText]
 ) -> None:
@@ -101,22 +80,6 @@ def test_a_worker_that_ends_leaves_the_text_to_this_process(
         todo = task(texts, installed_kinds().chunkers["heading"])
         assert todo.execute(worker) == ChunkOutcome(chunked_here(todo))
         assert not worker.alive
-        pool.give_back(worker)
-
-
-def test_texts_that_a_parser_reads_are_tried_again_one_by_one_and_never_parsed_here(
-    cache_dir: Path, texts: list[ParsedText]
-) -> None:
-    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
-        worker = pool.take()
-        worker._await_ready()
-        worker._process.kill()
-        worker._process.wait()
-        todo = task(texts, installed_kinds().chunkers["code"])
-        assert todo.execute(worker) == ChunkOutcome((), todo.texts)
-        single = ChunkTask(todo.texts[:1])
-        assert single.execute(worker) == ChunkOutcome([todo.texts[0].chunk()])
-        assert [fact.kind for fact in todo.texts[0].chunk().facts] == [UNREAD]
         pool.give_back(worker)
 
 

@@ -26,6 +26,9 @@ from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig
 from rag_assets.systems.code_memory.sources.git import GIT, GitConfig
 from tests.mounts import Mounts, with_mounts
 from tests.repositories import MadeRepository
+from tests.unit.ingest.sources.conftest import open_folder, unprivileged
+
+__all__ = ["open_folder", "unprivileged"]  # fixtures
 
 KINDS = ("files", "git", "git HEAD", "globs", "globs elsewhere")
 

@@ -1,0 +1,40 @@
+"""What a tenant sets about the chunker of code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.parsing.media_types import MARKDOWN
+from rag_assets.tenants.chunkers import ChunkerConfig
+from rag_assets.tenants.model import Tenant
+from tests.chunking import require_levels
+
+
+def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
+    tenant = Tenant.from_config(
+        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
+        | {"sources": [{"name": "repo", "root": "/tmp"}]}
+    )
+    of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
+    usual = tenant.chunk_parameters(**of)
+    assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
+    listed = tenant.chunk_parameters(**of, path="docs/KNOWN_BUGS.md")
+    assert listed == replace(usual, place="known_bug")
+    assert {**listed.identity()} == {**usual.identity(), "place": "known_bug"}
+
+
+@pytest.mark.parametrize(
+    ("levels", "below_three", "below_four"), [(None, 2, 1), (3, 2, 1), (2, 1, 1), (6, 2, 2)]
+)
+def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
+    levels: int | None, below_three: int, below_four: int
+) -> None:
+    require_levels("code", levels, below_three, below_four)
+
+
+def test_levels_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="levels is 10"):
+        ChunkerConfig.model_validate({"chunker": "code", "levels": 10})

@@ -1,0 +1,13 @@
+"""The systems of rag-assets are installed as those of others."""
+
+from __future__ import annotations
+
+from rag_assets.plugins.registry import installed_systems
+
+
+def test_our_own_systems_are_installed_like_any_other() -> None:
+    own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
+    assert own == dict.fromkeys(
+        ("agent-docs", "code-memory", "documents", "experience", "team-guidelines", "workspace"),
+        "rag-assets",
+    )
