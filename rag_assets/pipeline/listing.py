@@ -402,6 +402,10 @@ def _row(
     metadata = names.source_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
+    # Only records have types that an application chooses.
+    source_type = document.source_type
+    if document.revision is not None:
+        source_type = names.masked(source_type)
     error = None if change.error is None else names.masked(change.error.message)
     kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
@@ -412,7 +416,7 @@ def _row(
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=names.masked(document.source_type),
+        source_type=source_type,
         path=names.path(document).encode("utf-8", "surrogateescape"),
         uri=names.uri(document),
         facts=document.facts,

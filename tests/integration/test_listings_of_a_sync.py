@@ -101,9 +101,7 @@ def test_change_of_settings_during_a_sync_lists_again(
     listings: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before_run(
-        monkeypatch, 2, lambda: installation.configure("import", access={"scope": "board"})
-    )
+    before_run(monkeypatch, 2, lambda: installation.configure("import", access={"scope": "board"}))
     former = Runner.run
 
     def run(runner: Runner, *arguments: Any, **options: Any) -> Any:
