@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rag_assets.cli.follow import TenantFollower
 from rag_assets.cli.runs import Runner
 from rag_assets.ingest.sources.files import FilesSource
 from rag_assets.ingest.sources.model import ListedDocument
@@ -19,8 +21,13 @@ from tests.installation import FAST, Installation
 FILES, IN_A_SLICE = 8, 3
 
 
+LONG_AGO = 1_600_000_000
+
+
 def write(folder: Path, number: int, words: str) -> None:
-    (folder / f"{number}.md").write_text(f"# Page {number}\n\nPage {number} has {words}.\n")
+    path = folder / f"{number}.md"
+    path.write_text(f"# Page {number}\n\nPage {number} has {words}.\n")
+    os.utime(path, (LONG_AGO, LONG_AGO))
 
 
 @pytest.fixture
@@ -70,7 +77,8 @@ def test_sync_of_several_slices_lists_once(
     assert installation.session().catalog.documents.counts("import") == {"READY": FILES}
     assert len(listings) == 1
     listings.clear()
-    assert installation.sync("import").nothing_to_do or len(listings) == 2, "files are recent"
+    assert installation.sync("import").nothing_to_do
+    assert len(listings) == 1
 
 
 def test_files_changed_and_deleted_during_a_sync_are_indexed_by_it(
@@ -93,6 +101,21 @@ def test_files_changed_and_deleted_during_a_sync_are_indexed_by_it(
     texts = [hit.text for hit in installation.search("import", "page words", top_k=20)]
     assert len(texts) == FILES - 1
     assert all("of today" in text for text in texts)
+
+
+def test_change_watcher_lists_for_its_first_slice_and_to_compare_at_the_end(
+    installation: Installation, folder: Path, listings: list[str]
+) -> None:
+    follower = TenantFollower(installation.session())
+    assert follower.follow("import", is_changed=True) == 0.0
+    assert len(listings) == 2, "to find the change, and to record it"
+    assert follower.follow("import", is_changed=False) == 0.0
+    assert follower.follow("import", is_changed=False) == 0.0
+    assert len(listings) == 2
+    write(folder, FILES, "words of a late file")
+    assert follower.follow("import", is_changed=False) is None
+    assert len(listings) == 4, "the late file is found by the comparison after the last slice"
+    assert installation.session().catalog.documents.counts("import") == {"READY": FILES + 1}
 
 
 def test_change_of_settings_during_a_sync_lists_again(
