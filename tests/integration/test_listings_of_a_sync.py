@@ -13,6 +13,7 @@ from rag_assets.cli.follow import TenantFollower
 from rag_assets.cli.runs import Runner
 from rag_assets.ingest.sources.files import FilesSource
 from rag_assets.ingest.sources.model import ListedDocument
+from rag_assets.pipeline import listing as listing_stage
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.source_listing import plan_sources
 from rag_assets.resources import workbench
@@ -32,7 +33,7 @@ def write(folder: Path, number: int, words: str) -> None:
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of sources of files, each time one is listed; slices are small."""
+    """The names of sources of files, each time one is listed; slices are small, and listings cost much."""
     seen: list[str] = []
     former = FilesSource.list
 
@@ -42,6 +43,8 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(FilesSource, "list", listing)
     monkeypatch.setattr(workbench, "SliceLimits", lambda *_: SliceLimits(IN_A_SLICE))
+    monkeypatch.setattr(listing_stage, "_WORK_PER_LISTING", 1e6)
+    monkeypatch.setattr(listing_stage, "_WORK_PER_LISTING_OF_CHANGES", 1e6)
     return seen
 
 
@@ -106,7 +109,9 @@ def test_files_changed_and_deleted_during_a_sync_are_indexed_by_it(
 def test_change_watcher_lists_for_its_first_slice_and_to_compare_at_the_end(
     installation: Installation, folder: Path, listings: list[str]
 ) -> None:
-    follower = TenantFollower(installation.session())
+    session = installation.session()
+    session.reconcile()
+    follower = TenantFollower(session)
     assert follower.follow("import", is_changed=True) == 0.0
     assert len(listings) == 2, "to find the change, and to record it"
     assert follower.follow("import", is_changed=False) == 0.0
