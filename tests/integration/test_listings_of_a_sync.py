@@ -33,7 +33,7 @@ def write(folder: Path, number: int, words: str) -> None:
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of sources of files, each time one is listed; slices are small, and listings cost much."""
+    """The sources of files, each time one is listed; slices are small, and listings cost much."""
     seen: list[str] = []
     former = FilesSource.list
 
