@@ -423,7 +423,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
     before: object = None
     while True:
         pace.has_changed = pace.has_changed or _is_marked(session, result.tenant)
-        config = {
+        config: dict[str, dict[str, Any]] = {
             "raw_documents": {"allow_deletes": allow_deletes},
             "embeddings": {"spent": result.cost + result.promised},
         }
