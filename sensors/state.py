@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -64,13 +64,18 @@ class ParsedTenants:
 def tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """List a tenant's sources and read their records in the catalog.
+    """Read a tenant's records in the catalog; list its sources unless work is left anyway.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     facts = _Facts(catalog, [_keys(tenant)])
-    return _state(catalog, record, facts, settings)
+    left = facts.left(tenant.id)
+    if left.pending or left.removals or left.partly_replaced:
+        listed = facts.recorded_digests(tenant), dict[str, str]()
+    else:
+        listed = _list_sources(catalog, tenant, settings)
+    return _state(catalog, record, facts, *listed)
 
 
 def tenant_states(
@@ -109,7 +114,8 @@ def _state_or_error(
     catalog: Catalog, record: TenantRecord, facts: _Facts, settings: Settings
 ) -> TenantState | Exception:
     try:
-        return _state(catalog, record, facts, settings)
+        listed = _list_sources(catalog, facts.keys[record.id].tenant, settings)
+        return _state(catalog, record, facts, *listed)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others
@@ -158,6 +164,15 @@ class _Facts:
 
     def syncs(self, tenant_id: str) -> dict[str, Sync]:
         return self._syncs.get(tenant_id, {})
+
+    def recorded_digests(self, tenant: Tenant) -> dict[str, str]:
+        """Return the digests of the last recorded listings of a tenant's sources."""
+        syncs = self.syncs(tenant.id)
+        return {
+            config.name: sync.listing_digest or ""
+            for config in tenant.sources
+            if (sync := syncs.get(config.name)) is not None
+        }
 
     def left(self, tenant_id: str) -> WorkLeft:
         return self._left[tenant_id]
@@ -216,11 +231,10 @@ def _find_config_key(of: _Keys, build: Generation) -> str | None:
         return None
 
 
-def _state(
-    catalog: Catalog, record: TenantRecord, facts: _Facts, settings: Settings
-) -> TenantState:
-    keys = facts.keys[record.id]
-    tenant, left = keys.tenant, facts.left(record.id)
+def _list_sources(
+    catalog: Catalog, tenant: Tenant, settings: Settings
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the digests of a tenant's sources, and why sources could not be listed."""
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
     for config, source in zip(tenant.sources, open_sources(tenant, settings, catalog), strict=True):
@@ -237,6 +251,18 @@ def _state(
             unlisted[source.name] = error.message
         else:
             digests[source.name] = digest.hexdigest()
+    return digests, unlisted
+
+
+def _state(
+    catalog: Catalog,
+    record: TenantRecord,
+    facts: _Facts,
+    digests: Mapping[str, str],
+    unlisted: Mapping[str, str],
+) -> TenantState:
+    keys = facts.keys[record.id]
+    tenant, left = keys.tenant, facts.left(record.id)
     return TenantState(
         tenant_id=record.id,
         digests=digests,

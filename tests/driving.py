@@ -128,10 +128,10 @@ def _have_vectors_answer(ctx: TenantContext) -> None:
 def drain(
     ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
 ) -> Counter[str]:
-    """Run slices until nothing is pending."""
+    """Run slices until nothing is pending; the first lists files, as in a sync."""
     done: Counter[str] = Counter()
-    for _ in range(_MOST_RUNS):
-        run = run_slice(ctx, scanner, allow_deletes=allow_deletes)
+    for number in range(_MOST_RUNS):
+        run = run_slice(ctx, scanner, allow_deletes=allow_deletes, reuse_listings=number > 0)
         pending = run.pop("pending", 0)
         done += run
         if not pending:
@@ -144,11 +144,15 @@ def run_slice(
     scanner: SecretScanner,
     *,
     allow_deletes: bool = False,
+    reuse_listings: bool = False,
     judge: Judge | None = None,
 ) -> Counter[str]:
     """One run: list, plan, parse, chunk, embed, publish."""
     done: Counter[str] = Counter()
-    for counts in stages_of(ctx, scanner, allow_deletes=allow_deletes, judge=judge):
+    stages = stages_of(
+        ctx, scanner, allow_deletes=allow_deletes, reuse_listings=reuse_listings, judge=judge
+    )
+    for counts in stages:
         done.update(counts)
     return done
 
@@ -158,11 +162,14 @@ def stages_of(
     scanner: SecretScanner,
     *,
     allow_deletes: bool = False,
+    reuse_listings: bool = False,
     judge: Judge | None = None,
 ) -> Iterator[dict[str, int]]:
     """One run, stage by stage: what each has done."""
     ctx = replace(ctx)
-    listed = list_documents(ctx, scanner, allow_deletes=allow_deletes)
+    listed = list_documents(
+        ctx, scanner, allow_deletes=allow_deletes, reuse_listings=reuse_listings
+    )
     work = plan_work(ctx, str(uuid.uuid4()))
     yield {
         "added": listed.added,

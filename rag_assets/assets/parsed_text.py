@@ -57,6 +57,7 @@ def parsed_text(
             "parsed": report.parsed,
             "reused": report.reused,
             "failed": report.failed,
+            "changed since they were listed": report.vanished,
             "pages": report.pages,
             "pages read by OCR": report.ocr_pages,
             "pages per second": round(rate, 1),

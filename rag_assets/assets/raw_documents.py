@@ -23,9 +23,12 @@ class ListingConfig(dg.Config):
     Attributes:
         allow_deletes: whether to delete documents even if their deletion would otherwise be held
             back.
+        reuse_listings: whether files are not listed again, because a former run of the same sync
+            has listed them.
     """
 
     allow_deletes: bool = False
+    reuse_listings: bool = False
 
 
 @asset(
@@ -43,7 +46,12 @@ def raw_documents(
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         rescan(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
-        report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
+        report = list_documents(
+            ctx,
+            workbench.scanner(),
+            allow_deletes=config.allow_deletes,
+            reuse_listings=config.reuse_listings,
+        )
         pruned = prune_due(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:

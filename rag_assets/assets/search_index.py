@@ -1,5 +1,6 @@
 """search_index: the tenant's entries in Elasticsearch, equal to the catalog."""
 
+import time
 from collections.abc import Iterator, Mapping
 
 import dagster as dg
@@ -23,6 +24,9 @@ from rag_assets.storage.catalog.documents.status import Status
 from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
 _MOST_FAILED, _MOST_ADVICE = 50, 3
+_REPORT_SECONDS = 3_600.0
+_REPORTED_SHARE = 100
+"""A run that changes one in so many entries is reported immediately."""
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
 
 
@@ -119,7 +123,8 @@ def search_index(
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
-            for found in _reports_of_systems(names, ctx):
+            is_small = bool(report.pending) or report.upserted * _REPORTED_SHARE < report.live
+            for found in _reports_of_systems(context, names, ctx, is_small=is_small):
                 context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
@@ -159,9 +164,28 @@ def search_index(
     return dg.MaterializeResult(metadata=metadata)
 
 
-def _reports_of_systems(names: Naming, ctx: TenantContext) -> Iterator[dg.AssetMaterialization]:
-    """Yield the materializations of systems' assets that report on published documents."""
-    for make in installed_systems().load("run_reports").values():
+def _reports_of_systems(
+    context: dg.AssetExecutionContext, names: Naming, ctx: TenantContext, *, is_small: bool
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materializations of systems' assets that report on published documents.
+
+    Args:
+        is_small: whether the run is one of several or changed little, so that a report of the last
+            hour suffices.
+    """
+    for name, make in installed_systems().load("run_reports").items():
+        if is_small and _is_reported(context, names.asset_key(name)):
+            continue
         report: dg.AssetMaterialization | None = make(names, ctx)
         if report is not None:
             yield report
+
+
+def _is_reported(context: dg.AssetExecutionContext, asset: dg.AssetKey) -> bool:
+    """Return whether a report on the run's tenant was made within the last hour."""
+    of_tenant = dg.AssetRecordsFilter(
+        asset,
+        asset_partitions=[context.partition_key],
+        after_timestamp=time.time() - _REPORT_SECONDS,
+    )
+    return bool(context.instance.fetch_materializations(of_tenant, limit=1).records)

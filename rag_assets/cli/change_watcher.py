@@ -44,9 +44,10 @@ class ForkedFollower:
         fork.close()
         return cls(ours)
 
-    def follow(self, tenant_id: str) -> float | None:
+    def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         """See rag_assets.runtime.sync_lanes.Follower."""
-        self._connection.sendall(json.dumps(tenant_id).encode() + b"\n")
+        line = json.dumps({"tenant_id": tenant_id, "is_changed": is_changed})
+        self._connection.sendall(line.encode() + b"\n")
         answer = self._answers.readline()
         if not answer:
             raise ConnectionResetError("the fork has ended")

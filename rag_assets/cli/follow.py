@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.cli.runs import RunResult
+    from rag_assets.pipeline.listing import ListingPace
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.resources.workbench import Workbench
     from rag_assets.sensors.due import TenantState
@@ -48,8 +49,8 @@ def follow(session: Session, descriptor: int) -> None:
 
     Args:
         session: the installation.
-        descriptor: descriptor of the connection. For each tenant, it receives the seconds after
-            which the tenant should be sent again; null if that is not needed.
+        descriptor: descriptor of the connection. Each line has the arguments of
+            TenantFollower.follow as JSON; the answer is its result.
     """
     from rag_assets.resources.stores import close_all
 
@@ -57,7 +58,7 @@ def follow(session: Session, descriptor: int) -> None:
     try:
         with socket.socket(fileno=descriptor) as connection, connection.makefile("r") as named:
             for line in named:
-                again = follower.follow(json.loads(line))
+                again = follower.follow(**json.loads(line))
                 connection.sendall(json.dumps(again).encode() + b"\n")
     finally:
         close_all()
@@ -119,15 +120,19 @@ class TenantFollower:
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
         self._busy: dict[str, int] = {}
         self._left: dict[str, object] = {}
+        self._paces: dict[str, ListingPace] = {}
 
-    def follow(self, tenant_id: str) -> float | None:
+    def follow(self, tenant_id: str, *, is_changed: bool = True) -> float | None:
         """Run a slice if the tenant is due.
+
+        Args:
+            is_changed: whether a change was reported since the tenant's last slice started.
 
         Returns:
             seconds until the tenant must be checked again; None if no further check is needed.
         """
         try:
-            return self._follow(tenant_id)
+            return self._follow(tenant_id, is_changed=is_changed)
         except TenantLocked:
             return self._busy_again(tenant_id)
         except ServiceUnavailable as error:
@@ -137,7 +142,8 @@ class TenantFollower:
             warn(f"{tenant_id}: {error.message}")
             return None
 
-    def _follow(self, tenant_id: str) -> float | None:
+    def _follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
+        from rag_assets.pipeline.listing import ListingPace
         from rag_assets.sensors.due import why_due
 
         record = self._catalog.tenants.find(tenant_id)
@@ -158,7 +164,10 @@ class TenantFollower:
             return None
         if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
             return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
-        return self._run(record, tenant, reason)
+        former = self._paces.pop(tenant_id, None)
+        pace = former if former is not None and state.pending else ListingPace()
+        pace.has_changed = pace.has_changed or is_changed
+        return self._run(record, tenant, reason, pace)
 
     def _busy_again(self, tenant_id: str) -> float:
         times = self._busy[tenant_id] = self._busy.get(tenant_id, -1) + 1
@@ -199,17 +208,22 @@ class TenantFollower:
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
 
-    def _run(self, record: TenantRecord, tenant: Tenant, reason: str) -> float | None:
+    def _run(
+        self, record: TenantRecord, tenant: Tenant, reason: str, pace: ListingPace
+    ) -> float | None:
         from rag_assets.sensors.failures import record_failure
 
-        result = self._session.runner.run("sync_tenant", record.id, reason=reason)
+        result = self._session.runner.run_slice(record.id, pace, reason=reason)
         if result.failure is not None:
             warn(f"{record.id}: {result.failure.message}")
             done = "search_index" in result.stages
             record_failure(self._catalog, record, result.failure.message, all_done=done)
             return None
         if self._has_progressed(record.id, result):
+            self._paces[record.id] = pace
             return 0.0
+        if not pace.is_listing:
+            return 0.0  # The next check compares the sources with the last listing.
         return self._seconds_if_unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:

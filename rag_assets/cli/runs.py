@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
     from rag_assets.cli.session import Session
     from rag_assets.declarations import Naming
+    from rag_assets.pipeline.listing import ListingPace
 
 _PARTITION_TAG = "dagster/partition"
 _FRAMEWORK_LINES = ("Dependencies for step",)
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
+_VANISHED = "changed since they were listed"
 Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
@@ -124,6 +126,34 @@ class Runner:
 
         with _postgres_outages():
             return self._run(job_name, tenant_id, ops, {REASON_TAG: reason, **tags})
+
+    def run_slice(
+        self,
+        tenant_id: str,
+        pace: ListingPace,
+        ops: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        *,
+        reason: str = "started by a command",
+    ) -> RunResult:
+        """Run one slice of a tenant's sync, which lists the sources only if that is due.
+
+        Args:
+            pace: of this sync.
+            ops: configuration of the stages, by their plain names.
+            reason: see run.
+        """
+        listing = {**ops.get("raw_documents", {}), "reuse_listings": not pace.begin_run()}
+        configs = {**ops, "raw_documents": listing}
+        run = self.run(
+            "sync_tenant",
+            tenant_id,
+            {name: {"config": config} for name, config in configs.items()},
+            reason=reason,
+        )
+        if {"raw_documents", "parsed_text"} <= run.stages.keys():
+            has_vanished = bool(run.stages["parsed_text"].counts.get(_VANISHED))
+            pace.end_run(run.stages["raw_documents"].seconds, has_vanished=has_vanished)
+        return run
 
     def _run(
         self,

@@ -387,7 +387,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Return whether there is work to do; this lists the tenant's sources."""
+    """Return whether there is work to do; this lists the sources unless work is known anyway."""
     from rag_assets.pipeline.batches import poll
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -398,6 +398,9 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     for trouble in poll(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
+    listed = catalog.syncs.all(tenant_id)
+    if any(source.name not in listed for source in tenant.sources):
+        return True
     state = tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run, too: it fails with the reason.
     reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
@@ -413,15 +416,18 @@ def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
 
 
 def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None:
-    runner = session.runner
+    from rag_assets.pipeline.listing import ListingPace
+
+    pace = ListingPace()
     halt: RagAssetsError | None = None
     before: object = None
     while True:
-        config = {
-            "raw_documents": {"config": {"allow_deletes": allow_deletes}},
-            "embeddings": {"config": {"spent": result.cost + result.promised}},
+        pace.has_changed = pace.has_changed or _is_marked(session, result.tenant)
+        config: dict[str, dict[str, Any]] = {
+            "raw_documents": {"allow_deletes": allow_deletes},
+            "embeddings": {"spent": result.cost + result.promised},
         }
-        run = runner.run("sync_tenant", result.tenant, config)
+        run = session.runner.run_slice(result.tenant, pace, config)
         result.add(run)
         if run.failure is not None and not run.halted:
             raise run.failure
@@ -429,7 +435,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         # failure.
         halt = halt or _halt(run)
         pending = run.stages["search_index"].counts["pending"]
-        if not pending:
+        if not pending and (pace.is_listing or not (pace.has_changed and pace.is_due)):
             break
         progress(f"{pending:,} documents to go")
         now = (pending, run.stages["embeddings"].counts["remaining"])
@@ -441,6 +447,13 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         before = now
     if halt is not None:
         raise halt
+
+
+def _is_marked(session: Session, tenant_id: str) -> bool:
+    """Return whether the change watcher waits to sync the tenant after this sync."""
+    from rag_assets.runtime.watch_report import WatchReportFile
+
+    return tenant_id in WatchReportFile(session.settings).read().marked
 
 
 def _has_progressed(run: RunResult) -> bool:

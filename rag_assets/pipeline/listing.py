@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from heapq import nlargest
@@ -49,15 +50,75 @@ _BULK = 1
 
 
 _SAMPLE = 20
+_WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
+"""Seconds of work per second of listing, if the change watcher reports no change and if it does."""
+
+
+class ListingPace:
+    """Decides which runs of a sync list the sources, so that listings take little of its time.
+
+    The first run lists them. Sources that know their state are not affected: every run compares it.
+
+    Attributes:
+        has_changed: whether a change is known that may not be listed yet.
+        is_listing: whether the last run listed the sources.
+
+    Args:
+        clock: returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due_at = self._due_if_changed_at = -math.inf
+        self.is_listing = False
+        self.has_changed = False
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the next run lists the sources."""
+        return self._clock() >= (self._due_if_changed_at if self.has_changed else self._due_at)
+
+    def begin_run(self) -> bool:
+        """Return whether the run that starts now lists the sources."""
+        self.is_listing = self.is_due
+        if self.is_listing:
+            self.has_changed = False
+        return self.is_listing
+
+    def end_run(self, seconds: float, *, has_vanished: bool) -> None:
+        """Record a run.
+
+        Args:
+            seconds: how long its listing took.
+            has_vanished: whether documents had left their source, or changed, since they were
+                listed.
+        """
+        if self.is_listing:
+            now = self._clock()
+            self._due_at = now + _WORK_PER_LISTING * seconds
+            self._due_if_changed_at = now + _WORK_PER_LISTING_OF_CHANGES * seconds
+        if has_vanished:
+            self.has_changed = True
+            if not self.is_listing:
+                self._due_if_changed_at = -math.inf
 
 
 def list_documents(
-    ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
+    ctx: TenantContext,
+    scanner: SecretScanner,
+    *,
+    allow_deletes: bool = False,
+    reuse_listings: bool = False,
 ) -> ListingReport:
     """Bring the catalog's documents in line with every source of the tenant.
 
     Each source is listed completely before its rows are written. A source that cannot be listed
     keeps its documents as they are, and does not affect the others.
+
+    Args:
+        allow_deletes: whether a person has allowed any number of deletions.
+        reuse_listings: whether a former run of the same sync has listed the sources; see
+            plan_sources.
 
     Raises:
         ListingFailed: no source could be listed.
@@ -66,7 +127,13 @@ def list_documents(
     total = ListingReport()
     failures = []
     masker = _masker(ctx, scanner)
-    for planned in plan_sources(ctx, allow_deletes=allow_deletes, relist=allow_deletes):
+    plans = plan_sources(
+        ctx,
+        allow_deletes=allow_deletes,
+        relist=allow_deletes and not reuse_listings,
+        reuse_listings=reuse_listings,
+    )
+    for planned in plans:
         plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:
@@ -335,6 +402,10 @@ def _row(
     metadata = names.source_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
+    # Only records have types that an application chooses.
+    source_type = document.source_type
+    if document.revision is not None:
+        source_type = names.masked(source_type)
     error = None if change.error is None else names.masked(change.error.message)
     kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
@@ -345,7 +416,7 @@ def _row(
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=names.masked(document.source_type),
+        source_type=source_type,
         path=names.path(document).encode("utf-8", "surrogateescape"),
         uri=names.uri(document),
         facts=document.facts,

@@ -76,6 +76,7 @@ class ParsingReport:
         reused: number of documents whose text was already in the lake.
         remaining: number of documents left for the next run, because this run's parsing time was
             over.
+        vanished: number of documents that left their source, or changed, after they were listed.
         masked: number of credentials that were masked.
         ocr_pages: how many of the pages were read by OCR.
         formats: the reports by media type.
@@ -87,6 +88,7 @@ class ParsingReport:
     reused: int = 0
     remaining: int = 0
     failed: int = 0
+    vanished: int = 0
     pages: int = 0
     ocr_pages: int = 0
     masked: int = 0
@@ -153,6 +155,7 @@ class _Parsing:
             reused=reused,
             remaining=self._remaining,
             failed=len(self._failures),
+            vanished=len(self._vanished),
             pages=sum(of.pages for of in formats),
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),

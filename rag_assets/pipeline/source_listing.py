@@ -402,22 +402,30 @@ def decide_deletions(
 
 
 def plan_sources(
-    ctx: TenantContext, *, allow_deletes: bool = False, relist: bool = True
+    ctx: TenantContext,
+    *,
+    allow_deletes: bool = False,
+    relist: bool = True,
+    reuse_listings: bool = False,
 ) -> Iterator[SourcePlan]:
     """List every configured source completely, one after the other, and compare each.
 
     Args:
         allow_deletes: whether a person has allowed any number of deletions.
         relist: list a source even if it knows that its state is unchanged since its last listing.
+        reuse_listings: do not list a source again that does not know its state; a former run of
+            the same sync has recorded its listing.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
-        if not relist and last and (listing := _unchanged_listing(ctx, source, settings, last)):
-            yield SourcePlan(config, source, [], settings, listing)
-            continue
+        if not relist and last:
+            listing = _unchanged_listing(ctx, source, settings, last, reuse=reuse_listings)
+            if listing is not None:
+                yield SourcePlan(config, source, [], settings, listing)
+                continue
         known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
         try:
             compared = compare_source(source, known, settings)
@@ -516,17 +524,29 @@ def _is_in_folder(path: str, folder: str) -> bool:
 
 
 def _unchanged_listing(
-    ctx: TenantContext, source: DocumentSource, settings: str, last: Sync
+    ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
-    """Return the listing of a source that reports no change; None if it must be listed.
+    """Return the listing of a source without a known change; None if it must be listed.
 
-    Otherwise a run over many slices would list all documents for each slice.
+    Otherwise a sync of many slices would list all documents for each slice.
+
+    Args:
+        reuse: see plan_sources.
     """
     listed_at_ns = time.time_ns()
-    digest = digest_without_listing(source, settings)
-    if digest is None or digest != last.listing_digest or last.held_deletions:
+    if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None
-    if ctx.catalog.documents.reread_count(ctx.ref.id, [source.name]):
+    if reuse and not isinstance(source, KnowsState):
+        digest = last.listing_digest
+        if digest.startswith(PARTLY) or not digest.endswith(settings[:8]):
+            return None
+        # Files that may have changed again since then are read by the next listing.
+        listed_at_ns = last.listed_at_ns
+    elif digest_without_listing(
+        source, settings
+    ) == last.listing_digest and not ctx.catalog.documents.reread_count(ctx.ref.id, [source.name]):
+        digest = last.listing_digest
+    else:
         return None
     count = ctx.catalog.documents.count(ctx.ref.id, source.name)
     return SourceListing(

@@ -18,10 +18,15 @@ LATEST_SECONDS = 1.0
 
 @dataclass
 class _Mark:
-    """When a marked tenant is due, and until when later changes may delay that."""
+    """When a marked tenant is due, and until when later changes may delay that.
+
+    Attributes:
+        is_change: whether the tenant was marked because of a change.
+    """
 
     due: float
     latest: float
+    is_change: bool = False
 
 
 class Marks:
@@ -34,7 +39,7 @@ class Marks:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._waiting: dict[str, _Mark] = {}
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, bool] = {}
         self._resting: dict[str, float] = {}
         self._changed = Condition()
         self._stopped = False
@@ -56,8 +61,10 @@ class Marks:
         with self._changed:
             for tenant in tenants:
                 present = self._waiting.get(tenant)
-                if present is None or due < present.due:
+                if present is None:
                     self._waiting[tenant] = _Mark(due, due)
+                elif due < present.due:
+                    present.due = present.latest = due
             self._changed.notify_all()
 
     def changed(
@@ -77,6 +84,7 @@ class Marks:
         with self._changed:
             for tenant in tenants:
                 present = self._waiting.setdefault(tenant, _Mark(math.inf, math.inf))
+                present.is_change = True
                 present.latest = min(present.latest, now + latest)
                 present.due = min(now + quiet, present.latest)
             self._changed.notify_all()
@@ -94,8 +102,7 @@ class Marks:
                 now = self._clock()
                 tenant, due = self._next()
                 if tenant is not None and due <= now:
-                    del self._waiting[tenant]
-                    self._under_way.add(tenant)
+                    self._under_way[tenant] = self._waiting.pop(tenant).is_change
                     return tenant
                 if now >= deadline:
                     break
@@ -109,19 +116,24 @@ class Marks:
             rest: seconds before which the tenant is not handed out again.
         """
         with self._changed:
-            self._under_way.discard(tenant)
+            self._under_way.pop(tenant, None)
             self._resting[tenant] = self._clock() + rest
             self._changed.notify_all()
 
     def waiting(self) -> set[str]:
         """Return the tenants that wait or are being synced."""
         with self._changed:
-            return self._under_way | self._waiting.keys()
+            return self._under_way.keys() | self._waiting.keys()
 
     def changed_since(self) -> set[str]:
         """Return the tenants that were marked during their current sync."""
         with self._changed:
-            return self._under_way & self._waiting.keys()
+            return self._under_way.keys() & self._waiting.keys()
+
+    def is_changed(self, tenant: str) -> bool:
+        """Return whether a tenant that is being synced was marked because of a change."""
+        with self._changed:
+            return self._under_way.get(tenant, True)
 
     def delay(self) -> float:
         """Return for how many seconds the next tenant has been due."""
@@ -159,8 +171,11 @@ Without a rest, constant writes would occupy a core.
 class Follower(Protocol):
     """A process that syncs tenants one after the other."""
 
-    def follow(self, tenant_id: str) -> float | None:
+    def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         """Sync a tenant if it is due, and wait until the sync ends.
+
+        Args:
+            is_changed: whether a change was reported since the tenant's last sync started.
 
         Returns:
             seconds until the tenant must be checked again; None if no further check is needed.
@@ -259,7 +274,8 @@ class Lanes:
         worked = False
         try:
             if follower is not None:
-                again = follower.follow(tenant_id)
+                is_changed = self._marks.is_changed(tenant_id)
+                again = follower.follow(tenant_id, is_changed=is_changed)
                 worked = True
                 self._failures.pop(tenant_id, None)
         except Exception as error:  # as above

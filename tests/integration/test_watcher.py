@@ -47,7 +47,7 @@ class Watched:
         self.opened += self.available.is_set()
         return self if self.available.is_set() else None
 
-    def follow(self, tenant_id: str) -> float | None:
+    def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         """Take note."""
         if self.failures:
             raise self.failures.pop()

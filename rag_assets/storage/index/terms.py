@@ -231,6 +231,8 @@ def is_sequence(word: str) -> bool:
 
 def _is_term(word: str) -> bool:
     """Return whether entries have a query word as a term; longer words are stored as pairs."""
+    if word.isascii():
+        return True
     single = len(word) == 1 and _SIGNS.match(word) is not None
     return not single and not _SYMBOL.match(word) and not _is_long_hangul(word)
 
@@ -311,6 +313,8 @@ def _is_long_hangul(word: str) -> bool:
     return len(word) > len("가나") and _HANGUL.fullmatch(word) is not None
 
 
+# Most runs of source code are new, but not their parts.
+@lru_cache(maxsize=1 << 16)
 def _stem(word: str, analysis: str) -> str:
     language = _language_in_script(word, analysis)
     if language == PLAIN:

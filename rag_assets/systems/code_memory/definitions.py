@@ -25,7 +25,8 @@ _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 _RELATIONS = describe_asset(
     """What relates to what in a tenant's repositories, counted by kind.
 
-Reported by each run that has published source code, for tenants that read it.
+Reported for tenants that read source code, by a sync that changes a hundredth of the entries, and
+otherwise at most once an hour.
 `rag-assets code relations` and the panel show the relations themselves.""",
     {
         "symbols": "definitions in the build that answers, each text once",

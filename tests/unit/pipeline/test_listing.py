@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, build_uri
-from rag_assets.pipeline.listing import MaskedNames
+from rag_assets.pipeline.listing import ListingPace, MaskedNames
 from rag_assets.privacy.masker import Masker
 from tests.rules import shared_scanner
 
@@ -41,3 +41,33 @@ def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: Mask
     )
     assert names.uri(document).startswith("https://wiki.example/?key=")
     assert TOKEN not in names.uri(document)
+
+
+def test_listing_pace_lists_rarely_and_sooner_after_a_change() -> None:
+    now = [100.0]
+    pace = ListingPace(lambda: now[0])
+    assert pace.begin_run(), "the first run lists"
+    pace.end_run(2.0, has_vanished=False)
+    now[0] += 20.0
+    assert not pace.begin_run()
+    pace.end_run(0.0, has_vanished=False)
+    assert not pace.is_listing
+    pace.has_changed = True
+    assert pace.begin_run(), "ten times as long as the listing took"
+    assert not pace.has_changed
+    pace.end_run(2.0, has_vanished=False)
+    now[0] += 99.0
+    assert not pace.begin_run()
+    now[0] += 1.0
+    assert pace.begin_run(), "fifty times as long"
+
+
+def test_listing_pace_lists_at_once_after_documents_vanished() -> None:
+    pace = ListingPace(lambda: 0.0)
+    assert pace.begin_run()
+    pace.end_run(2.0, has_vanished=False)
+    assert not pace.begin_run()
+    pace.end_run(0.0, has_vanished=True)
+    assert pace.begin_run()
+    pace.end_run(2.0, has_vanished=True)
+    assert not pace.begin_run(), "a file that changes all the time"

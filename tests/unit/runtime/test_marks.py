@@ -152,5 +152,10 @@ def test_a_tenant_that_changes_while_it_is_synced_is_named_until_it_is_taken_aga
     assert marks.changed_since() == set()
     marks.changed(["acme"])
     assert marks.changed_since() == {"acme"}
+    assert not marks.is_changed("acme")
+    marks.mark(["acme"])
     marks.finish("acme")
     assert marks.changed_since() == set()
+    assert [marks.take(1.0), marks.take(1.0)] == ["other", "acme"]
+    assert marks.is_changed("acme"), "a later mark without a change does not hide it"
+    assert not marks.is_changed("other")
