@@ -1,12 +1,10 @@
 """Great Expectations suites over facts about rows, validated in memory and shown as data docs.
 
-No data is sent over the network: the library's analytics are off, and everything that a browser
-would fetch from other hosts is removed from its pages. Rows contain only facts, no text.
+Rows contain only facts, no text.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 import warnings
@@ -16,15 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rag_assets.checks.data_docs import create_context, write_data_docs
+
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
-_REMOTE = re.compile(
-    r"<script[^>]*\bsrc=[\"']?https?:[^>]*>\s*</script>"
-    r"|<link[^>]*\bhref=[\"']?https?:[^>]*>"
-    r"|<img\b[^>]*>",
-    re.IGNORECASE,
-)
-_UNUSED = ("images", "fonts")
 _MOST_NAMED = 50
 _HASH = "^[0-9a-f]{64}$"
 _BOTH = {"ignore_row_if": "either_value_is_missing"}
@@ -137,7 +130,6 @@ def validate(
     try:
         with _suppress_warnings():
             outcome = _validate(name, rules, parts, naming, site)
-        _make_local(site)
         site.chmod(0o755)
         shutil.rmtree(docs, ignore_errors=True)
         site.rename(docs)
@@ -152,7 +144,7 @@ def _validate(
     import great_expectations as gx
     import pandas as pd  # type: ignore[import-untyped]
 
-    context = _context(site)
+    context = create_context()
     asset = context.data_sources.add_pandas("lake").add_dataframe_asset(name=name)
     whole = asset.add_batch_definition_whole_dataframe("rows")
     expectations = [
@@ -177,35 +169,8 @@ def _validate(
             },
         )
         broken += _list_broken_rules(rules, results.results, naming)
-    context.build_data_docs()
+    write_data_docs(context, site)
     return Validation(rows, tuple(broken))
-
-
-def _context(site: Path) -> Any:
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
-
-    config = DataContextConfig(
-        analytics_enabled=False,
-        progress_bars=ProgressBarsConfig(globally=False),
-        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
-        data_docs_sites={
-            "docs": {
-                "class_name": "SiteBuilder",
-                "show_how_to_buttons": False,
-                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-                "store_backend": {
-                    "class_name": "TupleFilesystemStoreBackend",
-                    "base_directory": str(site),
-                },
-            }
-        },
-    )
-    return gx.get_context(mode="ephemeral", project_config=config)
 
 
 def _list_broken_rules(
@@ -241,14 +206,6 @@ def _between_rule(description: str, column: str, low: int, high: int | None) -> 
 def _above_rule(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
     arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
     return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
-
-
-def _make_local(site: Path) -> None:
-    """Remove everything from the pages that a browser would fetch from other hosts."""
-    for page in site.rglob("*.html"):
-        page.write_text(_REMOTE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
-    for name in _UNUSED:
-        shutil.rmtree(site / "static" / name, ignore_errors=True)
 
 
 @contextmanager

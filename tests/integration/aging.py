@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import sql
@@ -24,6 +24,8 @@ from tests.driving import Driver, drain
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
 from tests.records import put_record
+
+Make: TypeAlias = "Callable[..., AgingTenant]"
 
 
 @dataclass

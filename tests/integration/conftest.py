@@ -8,6 +8,7 @@ import pytest
 
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
+from tests.integration.aging import AgingTenant, Make
 from tests.integration.builds import DOCUMENTS, prose
 
 
@@ -30,3 +31,13 @@ def files(shared_installation: Installation, driver: Driver, tenant: str) -> Pat
         (folder / f"{number}.md").write_text(prose(str(number)))
     driver.sync(tenant)
     return folder
+
+
+@pytest.fixture
+def make(shared_installation: Installation, driver: Driver, tenant: str) -> Make:
+    """Create the tenant of the test, whose documents can age; its arguments are its settings."""
+
+    def made(**config: object) -> AgingTenant:
+        return AgingTenant.made(shared_installation, driver, tenant, **config)
+
+    return made

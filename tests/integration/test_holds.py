@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from rag_assets.common.errors import OnHold
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.pipeline.upkeep import compact
-from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
-from tests.integration.aging import AgingTenant
+from tests.integration.aging import AgingTenant, Make
 from tests.integration.test_generations import CHUNKED
 from tests.integration.test_incremental import due
 from tests.records import remove_record
 
 YEAR = {"retention_days": 365}
-Make = Callable[..., AgingTenant]
-
-
-@pytest.fixture
-def make(shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest) -> Make:
-    def made(**config: object) -> AgingTenant:
-        return AgingTenant.made(shared_installation, driver, tenant_named_after(request), **config)
-
-    return made
 
 
 def hold(tenant: AgingTenant, *options: str, what: str = "set") -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +18,12 @@ from rag_assets.pipeline.erasure import purge, settle_open
 from rag_assets.pipeline.versions import needed_keys
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.lake.model import DeadKeys
-from tests.driving import Driver, tenant_named_after
-from tests.installation import Installation
-from tests.integration.aging import AgingTenant
+from tests.integration.aging import AgingTenant, Make
 from tests.integration.test_generations import CHUNKED
 
 SENTENCE = "The lighthouse keeper counted seventeen grey seals at dawn"
 LONG = "with a tail of many words that goes on and on " * 4
 SHARED = "Every boat has to be moored with two lines before nightfall comes."
-
-Make = Callable[..., AgingTenant]
-
-
-@pytest.fixture
-def make(shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest) -> Make:
-    def made(**config: object) -> AgingTenant:
-        return AgingTenant.made(shared_installation, driver, tenant_named_after(request), **config)
-
-    return made
 
 
 def document_id(tenant: AgingTenant, uri: str) -> str:

@@ -18,24 +18,12 @@ from rag_assets.pipeline.rescan import read_rules_version
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets import scanner as scanners
 from rag_assets.storage.catalog.erasure.receipts import Receipt
-from tests.driving import Driver, tenant_named_after
-from tests.installation import Installation
-from tests.integration.aging import AgingTenant
+from tests.integration.aging import AgingTenant, Make
 from tests.integration.test_generations import CHUNKED
 from tests.newer_rules import find_also, wait_for_no_history
 
 TOKEN = "zebra-4471-stripe"
 """What the new rules find, and the former ones did not."""
-
-Make = Callable[..., AgingTenant]
-
-
-@pytest.fixture
-def make(shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest) -> Make:
-    def made(**config: object) -> AgingTenant:
-        return AgingTenant.made(shared_installation, driver, tenant_named_after(request), **config)
-
-    return made
 
 
 @pytest.fixture

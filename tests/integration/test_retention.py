@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -19,24 +18,14 @@ from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure.receipts import receipts
 from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
-from tests.driving import Driver, tenant_named_after
+from tests.driving import Driver
 from tests.installation import Installation
-from tests.integration.aging import AgingTenant
+from tests.integration.aging import AgingTenant, Make
 from tests.integration.test_generations import CHUNKED
 from tests.integration.test_incremental import due, write_old
 
 YEAR = {"retention_days": 365}
 BROKEN = "\0 no text at all \0" * 50
-
-Make = Callable[..., AgingTenant]
-
-
-@pytest.fixture
-def make(shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest) -> Make:
-    def made(**config: object) -> AgingTenant:
-        return AgingTenant.made(shared_installation, driver, tenant_named_after(request), **config)
-
-    return made
 
 
 def test_at_365_days_it_stays_and_a_second_later_it_is_due(make: Make) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jinja2
 import polars as pl
 import pytest
 
@@ -156,6 +157,24 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert "files/a.md" in pages
     fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(\S+)", pages)
     assert not [url for url in fetched if urllib.parse.urlsplit(url).netloc]
+
+
+@pytest.mark.slow
+def test_templates_of_pages_are_compiled_once_per_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate("chunks", chunk_rules(), [chunk_columns()], NAMING, tmp_path / "first")
+
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("a template was compiled again")
+
+    monkeypatch.setattr(jinja2.Environment, "compile", refuse)
+    validate("chunks", chunk_rules(), [chunk_columns()], NAMING, tmp_path / "second")
+    sizes = [
+        sum(page.stat().st_size for page in (tmp_path / name).rglob("*.html"))
+        for name in ("first", "second")
+    ]
+    assert sizes[0] == sizes[1]
 
 
 def test_chunk_rows_hold_facts_and_no_text() -> None:

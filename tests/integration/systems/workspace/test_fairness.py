@@ -97,5 +97,6 @@ def test_edits_are_found_before_what_takes_long(
             counts = site.installation.session().catalog.documents.counts(site.id)
         assert counts["PROCESSING"] > 0, "the rest goes on"
         assert not found, "a large page is published whole"
+        shared_installation.configure(tenant, embedder={**SLOW, "seconds_per_text": 0})
         site.sync()
         assert site.hits("dotterel" if beside == "page" else "dunlin")

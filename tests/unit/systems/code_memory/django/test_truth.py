@@ -120,7 +120,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Fil
     root = tmp_path_factory.mktemp("rdmo")
     written(root, RDMO)
     package = Path(rdmo.__file__).parent
-    return truth(root, "config.settings", "migrate"), facts({**of_package(package), **RDMO})
+    return truth(root, "config.settings", "create"), facts({**of_package(package), **RDMO})
 
 
 def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[str, str, str]]:
