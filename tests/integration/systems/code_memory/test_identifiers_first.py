@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from rag_assets.search import Retriever
-from rag_assets.search.model import SearchRequest
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, SearchRequest
+from rag_assets.systems.code_memory.answers import CodeAnswers
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -139,12 +141,15 @@ def test_the_passage_that_defines_a_name_is_the_first_hit(retriever: Retriever, 
 )
 def test_the_passage_that_contains_the_question_is_the_first_hit_from_that_line_on(
     retriever: Retriever,
-    shared_installation: Installation,
+    driver: Driver,
     question: str,
     place: str,
     text: str,
 ) -> None:
-    shown = shared_installation.command("code", "search", TENANT, question)
-    first, below = shown.out.splitlines()[:2]
+    session = driver.session
+    tenant = session.embedders.tenant(session.catalog.tenants.get(TENANT))
+    about = CodeAnswers(DocumentReader(session.catalog, session.store), tenant, Caller())
+    found = retriever.search(TENANT, SearchRequest(query=question))
+    first, below = about.list_hits(found, question).splitlines()[:2]
     assert first.startswith(f"{place}  ")
     assert below.strip().startswith(text)
