@@ -110,7 +110,7 @@ def indexing(place: Path) -> dict[str, Any]:
     sources = ["docs/**/*.md"]
     manager.ensure_index("rules", [], place)
     first = _cost(lambda: manager.ensure_index("a", sources, place))
-    texts = [one.content for one in manager.store.chunks("a")]
+    texts = [chunk.content for chunk in manager.store.chunks("a")]
     alone = _cost(lambda: asyncio.run(_embed(embedder, texts)))
     time.sleep(2.1)
     report = manager.ensure_index("a", sources, place)
@@ -150,7 +150,7 @@ def memory() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         SqliteStore(Path(folder) / "rag.db").replace("a", chunks, vectors, state)
         query = vectors[1].copy()
-        texts = sum(len(one.content) for one in chunks)
+        texts = sum(len(chunk.content) for chunk in chunks)
         tracemalloc.start()
         store = SqliteStore(Path(folder) / "rag.db")
         store.state("a")
@@ -159,7 +159,9 @@ def memory() -> dict[str, float]:
         tracemalloc.stop()
     tracemalloc.start()
     kept = MemoryStore()
-    kept.replace("a", [replace(one, content=one.content + " ") for one in chunks], vectors, state)
+    kept.replace(
+        "a", [replace(chunk, content=chunk.content + " ") for chunk in chunks], vectors, state
+    )
     own = tracemalloc.get_traced_memory()[0] - texts
     tracemalloc.stop()
     return {"sqlite": sqlite / size, "memory": own / size}
@@ -188,7 +190,11 @@ def _made_up(size: int) -> tuple[list[DocChunk], Any, IndexState]:
         DocChunk.from_location("a", f"{n // 10}.md", n * 100, "word " * 300) for n in range(size)
     ]
     vectors = np.random.default_rng(size).standard_normal((size, 384)).astype(np.float32)
-    return chunks, vectors, IndexState("", "", "", 0, (), {}, {one.id: "0" * 64 for one in chunks})
+    return (
+        chunks,
+        vectors,
+        IndexState("", "", "", 0, (), {}, {chunk.id: "0" * 64 for chunk in chunks}),
+    )
 
 
 def stores(place: Path, size: int) -> list[dict[str, Any]]:
@@ -224,7 +230,7 @@ def _cost(work: Callable[[], object], cpu: Callable[[], float] = time.process_ti
 
 
 def _median_of(costs: Sequence[Cost]) -> Cost:
-    return {key: statistics.median(one[key] for one in costs) for key in ("wall", "cpu")}
+    return {key: statistics.median(cost[key] for cost in costs) for key in ("wall", "cpu")}
 
 
 def _median(work: Callable[[], object], times: int) -> Cost:

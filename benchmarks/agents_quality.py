@@ -122,15 +122,15 @@ def searched(
     """Recall, mean reciprocal rank and tokens of a mode, by kind of question."""
     ranks: dict[str, list[int]] = {kind: [] for kind in KINDS}
     tokens, none = [], []
-    for one in questions:
-        found = manager.search(agent, one["question"], TOP_K, mode=mode)
-        if one["kind"] == "none":
+    for question in questions:
+        found = manager.search(agent, question["question"], TOP_K, mode=mode)
+        if question["kind"] == "none":
             none.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
         of = [(read_front_matter(place / hit.chunk.source_path) or ("",))[0] for hit in found]
-        at = [rank for rank, page in enumerate(of, 1) if page in one["pages"]]
-        ranks[one["kind"]].append(min(at, default=0))
+        at = [rank for rank, page in enumerate(of, 1) if page in question["pages"]]
+        ranks[question["kind"]].append(min(at, default=0))
     measures = {
         kind: {
             f"recall@{TOP_K}": round(sum(map(bool, found)) / len(found), 3),
@@ -155,7 +155,7 @@ def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any
     }
     shares = {}
     for kind in KINDS:
-        asked = [one for one in questions if one["kind"] == kind]
+        asked = [question for question in questions if question["kind"] == kind]
         shares[kind] = round(sum(bool(within & set(one["pages"])) for one in asked) / len(asked), 3)
     return {**shares, "tokens": loaded.tokens, "of": documentation.tokens}
 

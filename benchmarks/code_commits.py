@@ -88,11 +88,11 @@ def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
     """Return the medians of what the syncs of a phase cost."""
     return {
         "rounds": len(costs),
-        "wall": _median([one.wall for one in costs]),
-        "sync": _median([float(one.answer["seconds"]) for one in costs]),
-        "cpu": _median([one.cpu for one in costs]),
-        "servers_cpu": _median([sum(one.servers_cpu.values()) for one in costs]),
-        "peak_mb": _median([one.peak_mb for one in costs]),
+        "wall": _median([cost.wall for cost in costs]),
+        "sync": _median([float(cost.answer["seconds"]) for cost in costs]),
+        "cpu": _median([cost.cpu for cost in costs]),
+        "servers_cpu": _median([sum(cost.servers_cpu.values()) for cost in costs]),
+        "peak_mb": _median([cost.peak_mb for cost in costs]),
         "load_average": load(),
     }
 

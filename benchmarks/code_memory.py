@@ -176,7 +176,7 @@ def counted(session: Session) -> dict[str, int]:
     return {
         "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
         "symbols": code_catalog(session.catalog).relation_counts.symbols(TENANT, number),
-        "edges": sum(one.edges for one in relations),
+        "edges": sum(relation.edges for relation in relations),
     }
 
 

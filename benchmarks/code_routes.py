@@ -157,12 +157,12 @@ def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
     """The policy whose method an action asks, by itself or by a gate; or those of its model."""
     if target.startswith(ABILITY):
         answers = _targets(_stated(walker, tenant, target), "authorizes")
-        return {_short(one.partition("::")[0]) for one in answers}
+        return {_short(answer.partition("::")[0]) for answer in answers}
     walk = walker.relations(tenant, Caller(), target, kinds=["authorizes"], direction="in")
     types = {node.name: node.source_type for node in walk.nodes}
     if types.get(target) == "policy":
         return {_short(target.partition("::")[0])}
-    asking = [one.source for one in walk.relations if types[one.source] == "policy"]
+    asking = [relation.source for relation in walk.relations if types[relation.source] == "policy"]
     return {_short(name.partition("::")[0]) for name in asking}
 
 
@@ -194,11 +194,11 @@ def _short(name: str) -> str:
 
 def _stated(walker: Walker, tenant: str, name: str) -> tuple[Relation, ...]:
     walk = walker.relations(tenant, Caller(), name, direction="out", depth=1)
-    return tuple(one for one in walk.relations if one.source in walk.start_names)
+    return tuple(relation for relation in walk.relations if relation.source in walk.start_names)
 
 
 def _targets(relations: Sequence[Relation], kind: str) -> list[str]:
-    return [one.target for one in relations if one.kind == kind]
+    return [relation.target for relation in relations if relation.kind == kind]
 
 
 def summed(applications: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -207,7 +207,7 @@ def summed(applications: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     Args:
         applications: as of_application tells them.
     """
-    return _shares(one for found in applications for one in found["kinds"].values())
+    return _shares(one for application in applications for one in application["kinds"].values())
 
 
 def _shares(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:

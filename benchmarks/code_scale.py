@@ -146,7 +146,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
     walks["in memory"] = find_related_nodes(session, names)
     return {
         "documents": len(graph.by_id),
-        "edges": sum(len(one.edges.text) for one in graph.segments),
+        "edges": sum(len(segment.edges.text) for segment in graph.segments),
         "walks in ms": walks,
         "memory of the graph in MB": round(graph.bytes / 1e6, 1),
         "memory of the process for it in MB": round(memory / 1e6, 1),

@@ -146,7 +146,7 @@ async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
                 answer = await questions.for_failure(record, question, Caller())
             else:
                 answer = await questions.for_task(record, TaskQuestion(**given), Caller())
-            scores = {names[one.id]: one.score or 0.0 for one in answer.patterns}
+            scores = {names[pattern.id]: pattern.score or 0.0 for pattern in answer.patterns}
             found.append(Found(row["kind"], row["relevant"], scores))
     finally:
         await retriever.close()

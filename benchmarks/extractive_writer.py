@@ -72,7 +72,7 @@ class Writer:
     def _nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
         if not sentences:
             return None
-        texts = [question, *(one.text for one in sentences)]
+        texts = [question, *(sentence.text for sentence in sentences)]
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             made = asyncio.run(self.embedder.embed(new)).vectors
@@ -91,7 +91,7 @@ def _sentences(context: str) -> Iterator[Sentence]:
 
 
 def _with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
-    return next((one for one in sentences if words in one.text), None)
+    return next((sentence for sentence in sentences if words in sentence.text), None)
 
 
 @contextmanager

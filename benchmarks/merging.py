@@ -124,13 +124,13 @@ def vectors(texts: Iterable[str]) -> Any:
 
 def rates(found: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
     """Precision and recall of merges by these bounds."""
-    merged = [one for one in found if one.is_merged(bounds)]
+    merged = [pair for pair in found if pair.is_merged(bounds)]
     right = sum(one.same for one in merged)
     return {
         "pairs": len(found),
         "merged": len(merged),
         "precision": round(right / len(merged), 4) if merged else 1.0,
-        "recall": round(right / sum(one.same for one in found), 4),
+        "recall": round(right / sum(pair.same for pair in found), 4),
     }
 
 

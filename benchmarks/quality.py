@@ -211,7 +211,7 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question.id)
-    values = {mode: compute_measures(questions, found) for mode, found in rankings.items()}
+    values = {mode: compute_measures(questions, ranking) for mode, ranking in rankings.items()}
     return {
         "questions": {kind: len(ids) for kind, ids in kinds.items()},
         "modes": {
@@ -221,7 +221,7 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
             }
             for mode, of in values.items()
         },
-        "judged": {mode: judged_share(questions, found) for mode, found in rankings.items()},
+        "judged": {mode: judged_share(questions, ranking) for mode, ranking in rankings.items()},
         "differences": [
             {
                 "of": one,
@@ -263,8 +263,8 @@ def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str
         for question in questions
         if not any(
             question.is_answered_by(hit)
-            for found in rankings.values()
-            for hit in found[question.id]
+            for ranking in rankings.values()
+            for hit in ranking[question.id]
         )
     ]
     if never:
@@ -275,7 +275,7 @@ def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answer
     """Print the passages without a judgement, and record that they were read."""
     pool: dict[str, frozenset[str]] = {}
     for question in questions:
-        hits = [hit for found in rankings.values() for hit in found[question.id]]
+        hits = [hit for ranking in rankings.values() for hit in ranking[question.id]]
         pool[question.id] = question.pool | {passage_hash(hit.text) for hit in hits}
         unknown = {hit.text: hit for hit in hits if not question.knows(hit)}
         if unknown:

@@ -178,9 +178,9 @@ class Tree:
         tenant = {"tenant": self._ref.id}
         rows = [tenant | page_columns(page) | {"scope": plan.scopes[page.uuid]} for page in below]
         chains = [
-            tenant | {"scope": scope, "ancestor": one}
+            tenant | {"scope": scope, "ancestor": ancestor}
             for scope, ancestors in plan.ancestors.items()
-            for one in ancestors
+            for ancestor in ancestors
         ]
         with self._catalog.database.begin_exclusive(self._ref) as connection:
             connection.execute(insert(tables.pages), rows)

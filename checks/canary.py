@@ -10,22 +10,22 @@ from rag_assets.pipeline.canary import FRESH, CanaryResult, CanaryTarget, run_ca
 _FIRST_WORDS = 40
 
 
-def build_verdict(seen: CanaryResult) -> Verdict:
+def build_verdict(result: CanaryResult) -> Verdict:
     """Require that no probe's vector has moved beyond the limit; a missing answer is a warning."""
-    moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
-    known = len(seen.distances)
+    moved = [at for at, distance in enumerate(result.distances) if distance > result.limit]
+    known = len(result.distances)
     return Verdict(
-        passed=seen.passed and seen.error is None,
-        description=_description(seen),
+        passed=result.passed and result.error is None,
+        description=_description(result),
         compared=(
-            Compared(f"probes that moved by {seen.limit:g} at most", known, known - len(moved)),
+            Compared(f"probes that moved by {result.limit:g} at most", known, known - len(moved)),
         ),
         columns=("probe", "cosine distance"),
         offenders=tuple(
-            (f"{PROBES[at][:_FIRST_WORDS]}…", round(seen.distances[at], 6)) for at in moved
+            (f"{PROBES[at][:_FIRST_WORDS]}…", round(result.distances[at], 6)) for at in moved
         ),
-        severity="WARN" if seen.passed else "ERROR",
-        notes=dict(_notes(seen)),
+        severity="WARN" if result.passed else "ERROR",
+        notes=dict(_notes(result)),
     )
 
 
@@ -46,29 +46,29 @@ def canary_check(context: CheckContext) -> Verdict:
     return build_verdict(seen)
 
 
-def _description(seen: CanaryResult) -> str:
-    if not seen.passed:
+def _description(result: CanaryResult) -> str:
+    if not result.passed:
         return (
-            f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
-            f" text {max(seen.distances):.4f} away from its first answer, more than {seen.limit:g};"
-            " vectors from before and after the change are not comparable. Set a new `revision`,"
-            " such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`:"
+            f"the provider changed the model behind its name: {result.embedder_id} answers a fixed"
+            f" text {max(result.distances):.4f} away from its first answer, more than"
+            f" {result.limit:g}; vectors from before and after the change are not comparable. Set a"
+            " new `revision`, such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`:"
             " this makes a new build with the present model;"
-            f" `rag-assets plan {seen.ref.id}` shows its price"
+            f" `rag-assets plan {result.ref.id}` shows its price"
         )
-    if seen.error is not None:
-        return f"the embedder did not answer: {seen.error}"
-    if not seen.distances:
+    if result.error is not None:
+        return f"the embedder did not answer: {result.error}"
+    if not result.distances:
         return "the first answer is stored; later answers are compared with it"
-    return f"no probe's vector moved by more than {max(seen.distances):.6f}"
+    return f"no probe's vector moved by more than {max(result.distances):.6f}"
 
 
-def _notes(seen: CanaryResult) -> Iterator[tuple[str, str | float]]:
-    yield "embedder", seen.embedder_id
-    if seen.since is not None and seen.at is not None:
-        yield "stored", f"{seen.since:%Y-%m-%d %H:%M} UTC"
-        yield "measured", f"{seen.at:%Y-%m-%d %H:%M} UTC"
-    if seen.distances:
-        yield "largest distance", round(max(seen.distances), 6)
-    if seen.error is not None:
-        yield "not measured now", seen.error
+def _notes(result: CanaryResult) -> Iterator[tuple[str, str | float]]:
+    yield "embedder", result.embedder_id
+    if result.since is not None and result.at is not None:
+        yield "stored", f"{result.since:%Y-%m-%d %H:%M} UTC"
+        yield "measured", f"{result.at:%Y-%m-%d %H:%M} UTC"
+    if result.distances:
+        yield "largest distance", round(max(result.distances), 6)
+    if result.error is not None:
+        yield "not measured now", result.error

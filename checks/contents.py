@@ -16,7 +16,7 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
         uris: uris of documents, by document id.
         days: length of the cycle, in days, in which every document is read once.
     """
-    offenders = tuple(_offenders(report, uris))
+    offenders = tuple(_iter_offenders(report, uris))
     wrong = bool(report.altered or report.gone)
     return Verdict(
         passed=not offenders,
@@ -56,7 +56,7 @@ def contents_check(context: CheckContext) -> Verdict:
     )
 
 
-def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+def _iter_offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
         ("content changed unnoticed", report.altered),
         ("missing from its source", report.gone),

@@ -12,7 +12,7 @@ from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 def build_verdict(held: Sequence[HeldDeletions]) -> Verdict:
     """Warn of deletions that are held back until a person decides."""
-    documents = sum(each.documents for each in held)
+    documents = sum(held_deletions.documents for held_deletions in held)
     description = "no deletion is held back"
     if held:
         more = f", and {format_count(len(held) - 1, 'more source')}" if len(held) > 1 else ""

@@ -183,7 +183,7 @@ def index_dimensions(context: CheckContext) -> Verdict:
     # The check `drift` finds an index that is lost or was replaced.
     present = [one for one in live if ctx.store.indexes.presence(build_index_ref(one)) == "present"]
     shapes = [_shape(ctx, generation) for generation in present]
-    return build_index_verdict(shapes, _serving(ctx))
+    return build_index_verdict(shapes, _find_serving(ctx))
 
 
 def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
@@ -216,7 +216,7 @@ def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 
-def _serving(ctx: TenantContext) -> ServingShape | None:
+def _find_serving(ctx: TenantContext) -> ServingShape | None:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         return None

@@ -41,5 +41,6 @@ def disk_check(context: CheckContext) -> Verdict:
     """Query the file systems, and Elasticsearch for the disks of its nodes."""
     conditions = context.tenant.store.indexes.conditions()
     return build_verdict(
-        own_disks(context.tenant.settings), [one for one in conditions if isinstance(one, DiskFull)]
+        own_disks(context.tenant.settings),
+        [condition for condition in conditions if isinstance(condition, DiskFull)],
     )

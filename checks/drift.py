@@ -20,7 +20,7 @@ def build_states_verdict(
         writer_at_work: whether another run may be between two steps of a write.
     """
     compared = [row for state in states for row in _list_comparisons(state)]
-    offenders = tuple(row for state in states for row in _offenders(state, uris))
+    offenders = tuple(row for state in states for row in _iter_offenders(state, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
@@ -92,7 +92,7 @@ def _list_comparisons(state: IndexState) -> Iterator[Compared]:
     yield Compared(f"{name}: foreign entries", 0, len(drift.foreign))
 
 
-def _offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+def _iter_offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     number, drift = state.generation.number, state.drift
     if state.index_lost:
         fault = "index is missing" if state.index == "missing" else "index was replaced"

@@ -149,7 +149,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     if missing := missing_modules(CHECKS):
         return verdict_without_packages(missing)
     ctx = context.of_build
-    parts = _parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
+    parts = _iter_parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
     docs = _docs_folder(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
@@ -171,7 +171,7 @@ def embedding_expectations(context: CheckContext) -> Verdict:
     if missing := missing_modules(CHECKS):
         return verdict_without_packages(missing)
     ctx = context.of_build
-    parts = _parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
+    parts = _iter_parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)
     docs = _docs_folder(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
@@ -209,7 +209,9 @@ def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
         yield list(vector_rows(stored, uris))
 
 
-def _parts(columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[Columns]:
+def _iter_parts(
+    columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]
+) -> Iterator[Columns]:
     """Yield parts of the rows, by column; a chunk set or a text never spans two parts."""
     rows: list[tuple[Any, ...]] = []
     for batch in batches:

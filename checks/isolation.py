@@ -103,11 +103,11 @@ def isolation_check(context: CheckContext) -> Verdict:
             scanned += 1
             if find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
                 suspects.append((name, entry))
-    violations, view = _violations(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
+    violations, view = _list_violations(ctx, suspects), ctx.store.indexes.view(ctx.ref.id)
     return build_verdict(ctx.ref.id, violations, scanned, view)
 
 
-def _violations(
+def _list_violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
 ) -> list[Violation]:
     # The catalog contains documents before their entries are written. So a second query finds the

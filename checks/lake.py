@@ -24,7 +24,7 @@ def build_verdict(
         uris: names of documents by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
-    offenders = tuple(_offenders(drift, uris))
+    offenders = tuple(_iter_offenders(drift, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
@@ -74,7 +74,7 @@ def _count(drift: LakeDrift, what: str) -> int:
     return sum(len(getattr(lost, what)) for lost in drift.losses)
 
 
-def _offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+def _iter_offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for file in drift.files:
         yield None, f"{_FAULTS[file.fault]}", f"{file.table}/{file.path}"
     for lost in drift.losses:

@@ -12,5 +12,5 @@ from rag_assets.common.package_contents import collect_values
 @cache
 def tenant_checks() -> tuple[TenantCheck, ...]:
     """Return every check, by asset and name."""
-    found: tuple[TenantCheck, ...] = collect_values(checks, TenantCheck)
-    return tuple(sorted(found, key=lambda check: check.full_name))
+    values: tuple[TenantCheck, ...] = collect_values(checks, TenantCheck)
+    return tuple(sorted(values, key=lambda check: check.full_name))

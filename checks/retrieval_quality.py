@@ -84,7 +84,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     if serving is None:
         return _verdict_without_questions("no build serves yet", least, passed=True)
     try:
-        new = context.build or _candidate(ctx, serving)
+        new = context.build or _find_candidate(ctx, serving)
         if new is not None:
             return build_verdict(judge_build(ctx, new, serving), tenant_id)
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
@@ -96,7 +96,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         )
 
 
-def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
+def _find_candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
     """Return the newest complete build that waits to serve and is newer than the serving build."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     waiting = (one for one in live if one.state in _COMPLETE and one.number > serving.number)
@@ -119,7 +119,9 @@ def _values(found: Evaluation) -> str:
 
 def _means(found: Evaluation) -> Mapping[str, float]:
     estimates = {measure: found.people.estimate(measure) for measure in MEASURES}
-    return {measure: one.mean for measure, one in estimates.items() if one is not None}
+    return {
+        measure: estimate.mean for measure, estimate in estimates.items() if estimate is not None
+    }
 
 
 def _notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:

@@ -227,9 +227,9 @@ def _scan_tenant(
             dropped_count += len(row.dropped)
             dropped.update(rule for drop in row.dropped for rule in drop.rules)
             gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
-            found = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
-            if found:
-                leaking.append(_to_leaking_document(item, found))
+            leaks = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
+            if leaks:
+                leaking.append(_to_leaking_document(item, leaks))
     of_dropped = tuple(sorted(dropped.items()))
     return leaking, Scanned(documents, scanned, dropped_count, of_dropped, tuple(masked))
 

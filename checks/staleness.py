@@ -68,7 +68,7 @@ def behind_in_catalog(
 
 
 def behind_at_source(
-    listed: Iterable[ListedDocument],
+    documents: Iterable[ListedDocument],
     rows: Mapping[str, Document],
     pruned: Collection[str],
     *,
@@ -82,7 +82,7 @@ def behind_at_source(
     A file's ctime is the time of its creation or last change; the time of a deletion is unknown.
 
     Args:
-        listed: everything that the source holds now.
+        documents: everything that the source holds now.
         rows: the source's documents in the catalog by document_id, including deleted ones.
         pruned: ids of documents deleted for their age, which their source may still have.
         last_listing: when the catalog last recorded a listing of the source.
@@ -91,7 +91,7 @@ def behind_at_source(
         named: returns the printable name of a document that is not in the catalog.
     """
     gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
-    for document in listed:
+    for document in documents:
         row = rows.get(document.document_id)
         living = gone.pop(document.document_id, None)
         same = row is None or row.facts == document.facts

@@ -15,7 +15,7 @@ def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Ver
         drifts: the comparison of each store.
         uris: names of documents by id.
     """
-    offenders = tuple(row for drift in drifts for row in _offenders(drift, uris))
+    offenders = tuple(row for drift in drifts for row in _iter_offenders(drift, uris))
     wrong = any(drift.missing or drift.altered for drift in drifts)
     return Verdict(
         passed=not offenders,
@@ -54,7 +54,7 @@ def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
     yield Compared(f"{drift.store} that belong to no source", 0, len(drift.nobodys))
 
 
-def _offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
+def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
         (f"{drift.one} is missing", drift.missing),
         (f"{drift.one} was altered", drift.altered),

@@ -133,7 +133,10 @@ class Naming:
     def bind(self, function: Function) -> Function:
         """Return the function with the signature for Dagster: keys of resources, and no `names`."""
         hints = get_type_hints(function, include_extras=True)
-        keys = {one.name: self.resource(one.name) for one in get_resource_args(function)}
+        keys = {
+            resource_arg.name: self.resource(resource_arg.name)
+            for resource_arg in get_resource_args(function)
+        }
         given = {"names": self} if "names" in hints else {}
 
         @functools.wraps(function)
@@ -142,8 +145,8 @@ class Naming:
             return function(*args, **arguments, **resources, **given)
 
         parameters = [
-            one.replace(name=keys.get(name, name), annotation=hints[name])
-            for name, one in inspect.signature(function).parameters.items()
+            parameter.replace(name=keys.get(name, name), annotation=hints[name])
+            for name, parameter in inspect.signature(function).parameters.items()
             if name not in given
         ]
         # Dagster compares the annotation of a context by identity, so a string does not work. It
@@ -153,7 +156,9 @@ class Naming:
         bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             parameters, return_annotation=returned.get("return", inspect.Signature.empty)
         )
-        bound.__annotations__ = {one.name: one.annotation for one in parameters} | returned
+        bound.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in parameters
+        } | returned
         return bound
 
 

@@ -90,7 +90,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         return {
             id_
-            for id_ in _known_installations(instance)
+            for id_ in _list_known_installations(instance)
             if instance.get_runs(
                 filters=dg.RunsFilter(
                     tags={INSTALLATION_TAG: id_, REPOSITORY_LABEL_TAG: repository}
@@ -103,7 +103,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return whether another installation has runs of a partition of the same name."""
         if self._is_of_own_home(instance):
             return False
-        others = _known_installations(instance) - {*self.installation_tags.values()}
+        others = _list_known_installations(instance) - {*self.installation_tags.values()}
         return bool(
             others
             and instance.get_runs(
@@ -138,7 +138,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         if self._is_of_own_home(instance):
             return list(runs)
         own = self.installation_tags[INSTALLATION_TAG]
-        is_alone = _known_installations(instance) <= {own}
+        is_alone = _list_known_installations(instance) <= {own}
         return [
             run
             for run in runs
@@ -242,7 +242,7 @@ def instance_id(instance: dg.DagsterInstance) -> str:
     return storage_id(instance) or f"{instance.root_directory} on {machine_name()}"
 
 
-def _known_installations(instance: dg.DagsterInstance) -> set[str]:
+def _list_known_installations(instance: dg.DagsterInstance) -> set[str]:
     return dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
 
 

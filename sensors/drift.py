@@ -100,8 +100,8 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         for record in records:
             # An index that was replaced is left to the nightly run or to a person.
             differences = [one for one in found.get(record.id, ()) if not one.is_replaced]
-            texts = [one.text for one in differences]
-            is_lost = any(one.is_lost for one in differences)
+            texts = [difference.text for difference in differences]
+            is_lost = any(difference.is_lost for difference in differences)
             if texts and _may_be_recorded(catalog, record.id, at_once=is_lost):
                 context.log.warning("; ".join(texts))
                 catalog.events.write(record.ref, "drift_found", [{"counts": texts}])

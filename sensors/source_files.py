@@ -79,7 +79,7 @@ def source_files_sensor(
         context.log.error(note)
     return dg.SensorResult(
         run_requests=tick.requests,
-        dynamic_partitions_requests=_new_partitions(names, context.instance, tick.requests),
+        dynamic_partitions_requests=_list_new_partitions(names, context.instance, tick.requests),
         skip_reason=None if tick.requests else dg.SkipReason(tick.summary()),
         cursor=cursor.text(),
     )
@@ -120,7 +120,7 @@ class _Tick:
         # This is done at every tick, so that the trusted time advances as long as the daemon runs.
         trusted = time_for_deletion(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
-        reasons = set() if self.report is NO_WATCHER else self._reasons()
+        reasons = set() if self.report is NO_WATCHER else self._list_reasons()
         planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
@@ -132,7 +132,7 @@ class _Tick:
     def _environment(self) -> str:
         return environment_key(self.settings)
 
-    def _reasons(self) -> set[str]:
+    def _list_reasons(self) -> set[str]:
         """Return tenants to check out of turn, because a run of theirs ended or a retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
@@ -243,7 +243,7 @@ def is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
     return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 
-def _new_partitions(
+def _list_new_partitions(
     names: Naming, instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
     """Return requests for missing partitions of tenants.

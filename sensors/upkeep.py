@@ -50,7 +50,10 @@ def removals_sensor(
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that ends the interrupted removals of tenants."""
     with clear_failures(postgres.installation):
-        left = [(one.id, one.incarnation) for one in find_interrupted_removals(postgres.catalog())]
+        left = [
+            (removal.id, removal.incarnation)
+            for removal in find_interrupted_removals(postgres.catalog())
+        ]
     if not left:
         return dg.SkipReason("no removal of a tenant was interrupted")
     turn = int(time.time() / _TRY_AGAIN_SECONDS)

@@ -151,6 +151,20 @@ def _answers(ctx: TenantContext, held: Held, asked: int) -> Iterator[tuple[Any, 
         for node in walk.nodes:
             place = node.uri, node.line_start, node.line_end, node.content_hash
             yield "node", name, node.name, node.source_type, *place
-        for one in walk.relations:
-            what = one.kind, one.source, one.target, one.how, one.confidence
-            yield "relation", name, *what, one.uri, one.line_start, one.line_end, one.evidence
+        for relation in walk.relations:
+            what = (
+                relation.kind,
+                relation.source,
+                relation.target,
+                relation.how,
+                relation.confidence,
+            )
+            yield (
+                "relation",
+                name,
+                *what,
+                relation.uri,
+                relation.line_start,
+                relation.line_end,
+                relation.evidence,
+            )

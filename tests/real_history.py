@@ -83,14 +83,14 @@ class RealHistory:
         """What a commit did to files that count; None for nothing."""
         diff = self._git.diff(commit.parents[0], commit)
         if {pygit2.enums.DeltaStatus.ADDED, pygit2.enums.DeltaStatus.DELETED} <= {
-            one.status for one in diff.deltas
+            delta.status for delta in diff.deltas
         }:
             diff.find_similar()
         done = {
-            one.status
-            for one in diff.deltas
-            if one.old_file.path.startswith(self._under)
-            or one.new_file.path.startswith(self._under)
+            delta.status
+            for delta in diff.deltas
+            if delta.old_file.path.startswith(self._under)
+            or delta.new_file.path.startswith(self._under)
         }
         if not done:
             return None

@@ -23,7 +23,7 @@ class Document:
 def index_of(documents: Sequence[Document], root: str = "file:///ci/project") -> bytes:
     """Return the bytes of an index."""
     metadata = _bytes(2, _bytes(1, b"made")) + _bytes(3, root.encode())
-    return _bytes(1, metadata) + b"".join(_bytes(2, _document(one)) for one in documents)
+    return _bytes(1, metadata) + b"".join(_bytes(2, _document(document)) for document in documents)
 
 
 def _document(one: Document) -> bytes:

@@ -41,7 +41,7 @@ def main() -> None:
     require_commit(options.repository)
     wanted = HALVES[options.half]
     all_questions = questions(options.repository)
-    mine = [one for one in all_questions if one.tuned in wanted]
+    mine = [question for question in all_questions if question.tuned in wanted]
     before = machine()
     with (
         benchmark_servers(options.work, fresh=not options.keep) as servers,
@@ -51,7 +51,7 @@ def main() -> None:
     ):
         chosen = [v for v in VARIANTS if not options.only or v.name in options.only]
         answers = {variant.name: asked(session, variant, mine) for variant in chosen}
-    measured = {name: measures(mine, one) for name, one in answers.items()}
+    measured = {name: measures(mine, answer) for name, answer in answers.items()}
     report(measured)
     if options.show:
         shown(mine, answers[chosen[0].name].found)
@@ -84,7 +84,7 @@ def measures(asked_questions: Sequence[Question], answers: Answers) -> dict[str,
 
 def recall(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> float:
     """The mean recall of questions."""
-    return round(statistics.mean(one.recall(found[one.id]) for one in of), 3)
+    return round(statistics.mean(question.recall(found[question.id]) for question in of), 3)
 
 
 def report(measured: Mapping[str, Any]) -> None:
@@ -103,12 +103,12 @@ def report(measured: Mapping[str, Any]) -> None:
 
 def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
     """Print what was missed, and what was found instead."""
-    for one in of:
-        print(f"\n{one.recall(found[one.id]):.2f} {one.id}: {one.question}")
-        for missed in one.missed(found[one.id]):
+    for question in of:
+        print(f"\n{question.recall(found[question.id]):.2f} {question.id}: {question.question}")
+        for missed in question.missed(found[question.id]):
             print(f"   missed {missed}")
-        for hit in found[one.id][:DEPTH]:
-            right = any(place.is_in(hit) for equal in one.answer for place in equal)
+        for hit in found[question.id][:DEPTH]:
+            right = any(place.is_in(hit) for equal in question.answer for place in equal)
             print(f"   {'+' if right else ' '} {hit.path}:{hit.first}-{hit.last} {hit.symbol}")
 
 

@@ -65,7 +65,7 @@ def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any
     ):
         ways = {one.name: figures(session, one, questions) for one in _compared()}
         tasks = written.get("agent_tasks", [])
-        right = [one["id"] for one in tasks if is_answered(session, one)]
+        right = [task["id"] for task in tasks if is_answered(session, task)]
     return {**written["application"], "ways": ways, "tasks": len(tasks), "right": right}
 
 

@@ -62,14 +62,14 @@ def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False
     return [
         " ".join(
             (
-                "|".join(sorted(one["methods"])),
-                f"{one['domain']}/{one['uri'].lstrip('/')}",
-                one["name"] or "-",
-                one["action"],
-                *(["+".join(map(str, one["middleware"]))] if middleware else []),
+                "|".join(sorted(route["methods"])),
+                f"{route['domain']}/{route['uri'].lstrip('/')}",
+                route["name"] or "-",
+                route["action"],
+                *(["+".join(map(str, route["middleware"]))] if middleware else []),
             )
         )
-        for one in routes
+        for route in routes
     ]
 
 
@@ -80,7 +80,7 @@ def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]
 
 def derived_columns(tables: Mapping[str, Table]) -> list[str]:
     """`table.column` of tables that are derived."""
-    return [f"{name}.{column.name}" for name, one in tables.items() for column in one.columns]
+    return [f"{name}.{column.name}" for name, table in tables.items() for column in table.columns]
 
 
 def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
@@ -91,7 +91,7 @@ def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str
         causes: by pattern of names; the first that fits counts.
     """
     found: dict[str, list[str]] = {}
-    for one in differences:
-        fits = (cause for pattern, cause in causes.items() if fnmatchcase(one, pattern))
-        found.setdefault(next(fits, UNEXPLAINED), []).append(one)
+    for difference in differences:
+        fits = (cause for pattern, cause in causes.items() if fnmatchcase(difference, pattern))
+        found.setdefault(next(fits, UNEXPLAINED), []).append(difference)
     return found

@@ -55,7 +55,7 @@ class Releases:
         self._repository = pygit2.Repository(str(repository))
         self._work = work
         tags = (_TAG.match(name) for name in self._repository.references)
-        self._versions = sorted(tuple(map(int, one.groups())) for one in tags if one)
+        self._versions = sorted(tuple(map(int, tag.groups())) for tag in tags if tag)
 
     def folder(self, wanted: str, *, at_least: int = 0) -> Path:
         """The folder Illuminate of a version, else of the newest of the same major version.
@@ -66,7 +66,7 @@ class Releases:
         """
         numbers = tuple(int(part) for part in re.findall(r"\d+", wanted)[:3])
         major = max(numbers[0], at_least)
-        same = [one for one in self._versions if one[0] == major]
+        same = [version for version in self._versions if version[0] == major]
         if not same:
             raise ConfigurationError(f"the clone of Laravel has no release of version {major}")
         return self._unpacked(numbers if numbers in same else same[-1])
@@ -132,7 +132,7 @@ def _run(what: str, root: Path, laravel: Path) -> Truth:
         given = Path(folder) / "given.json"
         given.write_text(json.dumps(plan), encoding="utf-8")
         settings = [f"disable_functions={_FORBIDDEN}", "allow_url_fopen=0", "display_errors=stderr"]
-        command = [php, *(part for one in settings for part in ("-d", one))]
+        command = [php, *(part for setting in settings for part in ("-d", setting))]
         done = subprocess.run(
             [*command, SCRIPTS / f"{what}.php", given],
             capture_output=True,

@@ -44,8 +44,8 @@ def main() -> None:
     options = _options()
     known = YAML(typ="safe").load(HERE / "applications.yaml")
     applications = {}
-    for held in options.applications:
-        name, _, python = held.partition("=")
+    for application in options.applications:
+        name, _, python = application.partition("=")
         applications[name] = compared(name, known[name], Path(python).absolute())
         print(json.dumps({name: applications[name]}, indent=1))
     result = {
@@ -112,8 +112,8 @@ def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
-    for one in read_routes(files, about.get("root", "")).routes:
-        yield f"{one.pattern} {one.name or '-'} {_last(one.view.name)}"
+    for route in read_routes(files, about.get("root", "")).routes:
+        yield f"{route.pattern} {route.name or '-'} {_last(route.view.name)}"
 
 
 def _last(name: str) -> str:
@@ -129,7 +129,7 @@ def _told_columns(told: Any, package: str) -> Iterator[str]:
 
 
 def _columns(files: list[FileFacts]) -> Iterator[str]:
-    for table in TableReader(framework("django"), [File(one) for one in files]).tables():
+    for table in TableReader(framework("django"), [File(file) for file in files]).tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 

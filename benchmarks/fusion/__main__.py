@@ -114,7 +114,10 @@ def _chosen(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) ->
     names = [*rules]
     means = np.array(
         [
-            [of[~found.listed.untouched].mean() for of, found in zip(of_sets, sets, strict=True)]
+            [
+                of[~candidates.listed.untouched].mean()
+                for of, candidates in zip(of_sets, sets, strict=True)
+            ]
             for of_sets in rules.values()
         ]
     )

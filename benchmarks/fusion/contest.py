@@ -133,7 +133,7 @@ def main() -> None:
             one,
             programs={
                 **one.programs,
-                **{name: found[one.listed.name]["rankings"] for name, found in answers.items()},
+                **{name: answer[one.listed.name]["rankings"] for name, answer in answers.items()},
             },
         )
         for one in ranked
@@ -170,7 +170,7 @@ def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
         SystemExit: the lists were made from other files.
     """
     judged = SETS[listed.name](data)
-    if [dict(grades) for _, grades in judged.questions] != [dict(each) for each in listed.grades]:
+    if [dict(grades) for _, grades in judged.questions] != [dict(grade) for grade in listed.grades]:
         raise SystemExit(
             f"error: the stored lists of {listed.name} were made from other files than those in "
             f"{data}\nhint: fetch the files that benchmarks/fusion/README.md names, or make the "

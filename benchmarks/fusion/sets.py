@@ -82,18 +82,20 @@ def workspace(_: Path) -> JudgedSet:
     for record in _lines(folder / "records.ndjson"):
         text = " ".join(block.get("text", "") for block in record.get("blocks", ()))
         values = record.get("values", ())
-        text = text or "; ".join(f"{one['name']}: {one.get('value_text', '')}" for one in values)
+        text = text or "; ".join(
+            f"{value['name']}: {value.get('value_text', '')}" for value in values
+        )
         for part in _cut(text):
             passages.append((record.get("title", ""), part))
             records.append(record["id"])
     questions = []
-    for asked in _lines(folder / "questions.ndjson"):
+    for line in _lines(folder / "questions.ndjson"):
         grades = {
             at: 1
             for at, (_, text) in enumerate(passages)
-            if records[at] == asked["record"] and asked["answer"] in text
+            if records[at] == line["record"] and line["answer"] in text
         }
-        questions.append((asked["question"], grades))
+        questions.append((line["question"], grades))
     return JudgedSet("paraphrases", "en", passages, _answered(questions))
 
 
@@ -172,10 +174,10 @@ def cosqa(data: Path) -> JudgedSet:
     codes = json.loads((folder / "code_idx_map.txt").read_text(encoding="utf-8"))
     texts = {number: code for code, number in codes.items()}
     asked = [
-        one
+        load
         for name in ("test", "dev")
-        for one in json.loads((folder / f"cosqa-retrieval-{name}-500.json").read_text("utf-8"))
-        if one["label"] == 1
+        for load in json.loads((folder / f"cosqa-retrieval-{name}-500.json").read_text("utf-8"))
+        if load["label"] == 1
     ][:MAX_QUESTIONS]
     wanted = list(dict.fromkeys(one["retrieval_idx"] for one in asked))
     others = [number for number in sorted(texts) if number not in set(wanted)]

@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0)
     options = parser.parse_args()
     answers = asyncio.run(_run(options, sys.stdin))
-    options.answers.write_text("".join(json.dumps(asdict(one)) + "\n" for one in answers))
+    options.answers.write_text("".join(json.dumps(asdict(answer)) + "\n" for answer in answers))
 
 
 if __name__ == "__main__":

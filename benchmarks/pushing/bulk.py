@@ -123,9 +123,9 @@ def faults(trial: Trial) -> list[str]:
         <= PROMISED_SECONDS,
         "single edits waited for lines": overtaking >= len(trial.edits) / 4,
         "queue_depth was not what was recounted": all(
-            one.told == one.recounted for one in trial.counts
+            count.told == count.recounted for count in trial.counts
         ),
-        "no moment was sampled while records waited": any(one.told for one in trial.counts),
+        "no moment was sampled while records waited": any(count.told for count in trial.counts),
         "records were lost": trial.expected <= trial.entries.keys(),
         "something that was replaced is found": trial.entries.keys() <= trial.expected,
         "records were doubled": max(trial.entries.values(), default=0) == 1,
@@ -233,7 +233,7 @@ def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
         "pushed_seconds": round(trial.pushed_seconds, 1),
         "indexed_seconds": round(trial.indexed_seconds, 1),
         "moments": len(trial.counts),
-        "deepest": max(one.told for one in trial.counts),
+        "deepest": max(count.told for count in trial.counts),
         "seconds": [edit.seconds for edit in trial.edits],
         "faults": faults(trial),
     }

@@ -166,7 +166,7 @@ def _watch(
 
 
 def _look(trial: Trial, texts: Sequence[str], now: float) -> None:
-    states = [int(found[1]) for each in texts if (found := _STATE.search(each))]
+    states = [int(found[1]) for text in texts if (found := _STATE.search(text))]
     trial.returned.append(len(states))
     for state in states:
         trial.found.setdefault(state, now)
@@ -194,7 +194,7 @@ def result_of(trial: Trial) -> dict[str, Any]:
         "questions": len(trial.returned),
         "listed_to_found": {
             "p50": round(latencies[len(latencies) // 2], 2),
-            "max": round(max(one for one in latencies if one != _NEVER), 2),
+            "max": round(max(latency for latency in latencies if latency != _NEVER), 2),
         },
         "oldest_found": round(max(trial.ages), 2),
         "faults": faults(trial),

@@ -92,7 +92,7 @@ def taken(
     except NotUsableError as error:
         return {**told, "failed": str(error)}
     if options.show:
-        shown([one for one in asked if one.tuned], answers.found)
+        shown([question for question in asked if question.tuned], answers.found)
     return {**told, **measures(asked, answers)}
 
 

@@ -89,13 +89,13 @@ class GitNexus:
         symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
         return [
             Found(
-                one["filePath"],
-                one.get("startLine") or 0,
-                one.get("endLine") or 0,
-                one.get("name", ""),
+                symbol["filePath"],
+                symbol.get("startLine") or 0,
+                symbol.get("endLine") or 0,
+                symbol.get("name", ""),
             )
-            for one in symbols
-            if one.get("filePath")
+            for symbol in symbols
+            if symbol.get("filePath")
         ][:DEPTH]
 
     def close(self, place: Place) -> None:

@@ -47,7 +47,7 @@ class Timed:
             hits: of each answer, how many; an answer without any ends the benchmark.
         """
         if not hits or not all(hits):
-            raise SystemExit(f"{sum(not found for found in hits)} answers without a hit")
+            raise SystemExit(f"{sum(not hit for hit in hits)} answers without a hit")
         report = {
             "seconds": self._seconds,
             "cpu": self._cpu,

@@ -57,7 +57,7 @@ Hits = Mapping[str, Sequence[Hit]]
 def main() -> None:
     """Measure, and write the result."""
     options = _options()
-    asked = [one for one in questions() if one.half in HALVES[options.half]]
+    asked = [question for question in questions() if question.half in HALVES[options.half]]
     before = machine()
     with (
         benchmark_servers(options.work) as servers,
@@ -121,11 +121,11 @@ NDCG_NAME: Final = f"nDCG@{DEPTH}"
 def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) -> Hits:
     """What each asker finds."""
     found = {}
-    for one in asked:
-        with site.client(tenant, people()[one.asker]) as client:
-            answer = client.query(Asked(query=one.question, **request))
-        _require(not answer.degraded, f"{one.id} was answered without {answer.degraded}")
-        found[one.id] = answer.hits
+    for question in asked:
+        with site.client(tenant, people()[question.asker]) as client:
+            answer = client.query(Asked(query=question.question, **request))
+        _require(not answer.degraded, f"{question.id} was answered without {answer.degraded}")
+        found[question.id] = answer.hits
     return found
 
 
@@ -133,30 +133,34 @@ def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) 
     """Whether what is cited, and what hits show, is the block that holds the answer."""
     hits = hits_of(site, BLOCKS, asked)
     nearest = _answers(site, asked)
-    writer.told = {one.question: one.answer for one in asked}
+    writer.told = {question.question: question.answer for question in asked}
     told = _answers(site, asked)
     writer.told = {}
     outcomes = {
-        one.id: _outcomes(one, hits[one.id], told[one.id], nearest[one.id]) for one in asked
+        question.id: _outcomes(question, hits[question.id], told[question.id], nearest[question.id])
+        for question in asked
     }
     if show:
-        for one in asked:
-            print(f"{one.id} {one.question} → {one.record}#{one.block_id} {outcomes[one.id]}")
-            for citation in told[one.id].citations:
+        for question in asked:
+            print(
+                f"{question.id} {question.question} → {question.record}#{question.block_id}"
+                f" {outcomes[question.id]}"
+            )
+            for citation in told[question.id].citations:
                 print(f"     told    {citation.source_id}#{citation.block_id}")
-            for hit in hits[one.id][:4]:
+            for hit in hits[question.id][:4]:
                 print(f"     hit     {hit.source_id}#{hit.block_id} {hit.source_type} {hit.score}")
     return {
-        half: _counted([outcomes[one.id] for one in asked if one.half in of])
+        half: _counted([outcomes[question.id] for question in asked if question.half in of])
         for half, of in HALVES.items()
     }
 
 
 def _answers(site: Site, asked: Sequence[Question]) -> dict[str, AnswerResult]:
     found = {}
-    for one in asked:
-        with site.client(BLOCKS, people()[one.asker]) as client:
-            found[one.id] = client.answer(one.question)
+    for question in asked:
+        with site.client(BLOCKS, people()[question.asker]) as client:
+            found[question.id] = client.answer(question.question)
     return found
 
 
@@ -196,7 +200,9 @@ def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | No
 
 def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
     names = outcomes[0] if outcomes else ()
-    judged = {name: [one[name] for one in outcomes if one[name] is not None] for name in names}
+    judged = {
+        name: [outcome[name] for outcome in outcomes if outcome[name] is not None] for name in names
+    }
     return {name: {"right": sum(map(bool, of)), "of": len(of)} for name, of in judged.items()}
 
 

@@ -40,15 +40,23 @@ def ndcg(asked: Sequence[Question], found: Mapping[str, Sequence[Passage]]) -> d
         found: passages, best first, by question id.
     """
     judged = [
-        JudgedQuestion(one.id, one.type, one.question, (Judgement(_url(one), one.answer),))
-        for one in asked
+        JudgedQuestion(
+            question.id,
+            question.type,
+            question.question,
+            (Judgement(_url(question), question.answer),),
+        )
+        for question in asked
     ]
     return compute_measures(judged, found)[NDCG]
 
 
 def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, Estimate]:
     """The mean over each half, and over all."""
-    halves = {name: [one.id for one in asked if one.half in of] for name, of in HALVES.items()}
+    halves = {
+        name: [question.id for question in asked if question.half in of]
+        for name, of in HALVES.items()
+    }
     return {name: estimate_mean(values, ids) for name, ids in halves.items() if ids}
 
 
@@ -67,7 +75,7 @@ def holds_answer(question: Question, chip: Chip) -> bool:
 def is_found(question: Question, passages: Sequence[Passage]) -> bool:
     """Whether a passage of the right record holds the answer."""
     judged = Judgement(_url(question), question.answer)
-    return any(judged.is_about(one) for one in passages)
+    return any(judged.is_about(passage) for passage in passages)
 
 
 def _url(question: Question) -> str:

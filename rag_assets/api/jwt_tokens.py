@@ -172,7 +172,7 @@ def _from_pem(path: Path) -> VerificationKey:
             f"RAG_ASSETS_JWT_PUBLIC_KEY is not a readable public key: {path}",
             hint="set it to a PEM file that begins with BEGIN PUBLIC KEY",
         ) from None
-    algorithm = _algorithm(key)
+    algorithm = _find_algorithm(key)
     if algorithm is None:
         raise ConfigurationError(
             f"RAG_ASSETS_JWT_PUBLIC_KEY has an unsupported type of key: {path}",
@@ -183,13 +183,13 @@ def _from_pem(path: Path) -> VerificationKey:
 
 def _of_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
     """Return the key of a JWK; None for unusable keys: secrets, weak keys, encryption keys."""
-    algorithm = _algorithm(jwk.key)
+    algorithm = _find_algorithm(jwk.key)
     if algorithm is None or jwk.public_key_use not in {None, "sig"}:
         return None
     return VerificationKey(jwk.key, algorithm)
 
 
-def _algorithm(key: object) -> str | None:
+def _find_algorithm(key: object) -> str | None:
     match key:
         case rsa.RSAPublicKey() if key.key_size >= _RSA_BITS:
             return "RS256"
@@ -274,12 +274,12 @@ class JwtVerifier:
             tenants=frozenset(_names(claims.get(settings.tenants_claim, ()))),
             role=cast("Role", role),
             principals=(subject, *(f"{GROUP}{name}" for name in groups)),
-            organization=_organization(claims.get(settings.organization_claim)),
+            organization=_find_organization(claims.get(settings.organization_claim)),
             expires_at=datetime.fromtimestamp(min(int(claims["exp"]), _LAST_SECOND), UTC),
         )
 
 
-def _organization(value: object) -> str | None:
+def _find_organization(value: object) -> str | None:
     """Return the organization that a claim names, if any.
 
     Signers of other services may use the claim for other values, which are ignored here.

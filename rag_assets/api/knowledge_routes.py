@@ -51,7 +51,7 @@ def tenant_status(
     profile = installed_systems().profiles.get(record.profile)
     if profile is not None and profile.typed_records:
         return status_of_records(catalog, record, readers=readers)
-    found = catalog.freshness.read(record.id, _sources(record), readers=readers)
+    found = catalog.freshness.read(record.id, _list_sources(record), readers=readers)
     return Status(**asdict(found), disabled=record.state != "ACTIVE")
 
 
@@ -59,7 +59,7 @@ def status_of_records(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus:
     """Return the status of a tenant of typed records; see tenant_status()."""
-    found = catalog.record_freshness.read(record.id, _sources(record), readers=readers)
+    found = catalog.record_freshness.read(record.id, _list_sources(record), readers=readers)
     backend = record.config.get(SECTION, {}).get("vector_backend", "elasticsearch")
     return WorkspaceStatus(
         **asdict(found.freshness),
@@ -91,7 +91,7 @@ def model_name(embedder: EmbedderConfig) -> str:
     return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
 
 
-def _sources(record: TenantRecord) -> list[str]:
+def _list_sources(record: TenantRecord) -> list[str]:
     return [source["name"] for source in configured_sources(record.config)]
 
 

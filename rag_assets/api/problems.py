@@ -335,7 +335,7 @@ def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, kind.detail or _text_of_failure(error)
+    return kind, kind.detail or _find_text_of_failure(error)
 
 
 def get_problem_kind(error: type[RagAssetsError]) -> Kind:
@@ -350,7 +350,7 @@ def all_kinds() -> Mapping[type[RagAssetsError], Kind]:
     return {**KINDS, **{error: error.problem_kind for error in classes}}
 
 
-def _text_of_failure(error: RagAssetsError) -> str | None:
+def _find_text_of_failure(error: RagAssetsError) -> str | None:
     """Return the text for a failure of a provider; None for other failures, which are logged."""
     failure = failure_kind(error)
     return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None

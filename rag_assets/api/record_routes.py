@@ -95,7 +95,7 @@ def whereabouts(
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
     excluded = archived or state.status == "excluded"
     is_unread = excluded or is_writer or not with_chunks
-    entries = () if is_unread else _entries(reader, tenant_id, caller, document_id)
+    entries = () if is_unread else _list_entries(reader, tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
         status="excluded" if archived else state.status,
@@ -177,7 +177,7 @@ def _note(state: RecordState) -> str | None:
     return empty_note(state.chunk_count, state.dropped)
 
 
-def _entries(
+def _list_entries(
     reader: DocumentReader, tenant_id: str, caller: Caller, document_id: str
 ) -> Sequence[StoredEntry]:
     try:
@@ -510,11 +510,13 @@ def _answer(written: Written, response: Response) -> Written:
 
 
 def _write(
-    backend: Backend, known: TenantRecord, draft: Draft, by: str, if_match: str | None
+    backend: Backend, tenant_record: TenantRecord, draft: Draft, by: str, if_match: str | None
 ) -> Written:
     if if_match is not None:
         draft = replace(draft, etags=named_versions(if_match))
-    [outcome] = write_drafts(backend.catalog, backend.blobs, known.ref, [draft], by=by, lane=URGENT)
+    [outcome] = write_drafts(
+        backend.catalog, backend.blobs, tenant_record.ref, [draft], by=by, lane=URGENT
+    )
     if isinstance(outcome, Exception):
         raise outcome
     return Written(outcome.document_id, outcome.outcome, etag=outcome.etag)

@@ -232,7 +232,7 @@ async def write_records(
 
     def write() -> RecordLines:
         drafting, known = build_drafting(backend, tenant_id, parameters.source)
-        drafts = [*_drafts(drafting, lines.values())]
+        drafts = [*_iter_drafts(drafting, lines.values())]
         outcomes = write_drafts(
             backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK
         )
@@ -242,7 +242,7 @@ async def write_records(
     return await backend.write(tenant_id, write)
 
 
-def _drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
+def _iter_drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
     for line in lines:
         try:
             yield _draft(drafting, line)

@@ -209,13 +209,13 @@ class ServiceSettings:
             ),
             workers=workers
             or _whole(env, "RAG_ASSETS_SERVICE_WORKERS", 1, least=1, most=MAX_WORKERS),
-            mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
+            mcp_origins=_list_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
             proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
             cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
         )
 
 
-def _origins(text: str) -> frozenset[str]:
+def _list_origins(text: str) -> frozenset[str]:
     given = {part.strip() for part in text.split(",")} - {""}
     for origin in sorted(given):
         if not _ORIGIN.fullmatch(origin):

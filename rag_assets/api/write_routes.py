@@ -233,7 +233,7 @@ async def reconcile(
             found = backend.catalog.record_manifests.compare(
                 known.ref,
                 source.name,
-                _lines(file, types),
+                _iter_lines(file, types),
                 remove_extra=parameters.apply,
                 allow_deletes=parameters.allow_deletes,
                 window_hours=source.deletion_window_hours,
@@ -271,7 +271,7 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
         await run_sync(file.write, data)
 
 
-def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
+def _iter_lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
     """Yield the lines of a manifest; `types` are the allowed types, or None to allow any."""
     number = 0
     while line := file.readline(_MOST_LINE):

@@ -82,15 +82,17 @@ def _being_made(reports: Sequence[BuildReport]) -> BuildReport:
     return next(iter([*wanted, *serving, reports[-1]]))
 
 
-def _headline(reports: Sequence[BuildReport], made: BuildReport) -> str:
+def _headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
     serving = next((r for r in reports if r.state == "SERVING"), None)
-    if serving is not None and serving.number == made.number:
-        return f"build {made.number} answers"
-    state = f"build {made.number} is {made.state}"
-    if made.reason:
-        state += f": {made.reason}"
+    if serving is not None and serving.number == build_report.number:
+        return f"build {build_report.number} answers"
+    state = f"build {build_report.number} is {build_report.state}"
+    if build_report.reason:
+        state += f": {build_report.reason}"
     answers = "" if serving is None else f"; build {serving.number} answers"
-    return f"{state}, {made.documents:,} of {made.of_documents:,} documents{answers}"
+    return (
+        f"{state}, {build_report.documents:,} of {build_report.of_documents:,} documents{answers}"
+    )
 
 
 def _row(report: BuildReport) -> tuple[str | int | float | None, ...]:

@@ -71,10 +71,10 @@ def retention_report(
 
 
 def _headline(found: RetentionReport) -> str:
-    return "; ".join(_parts(found)) or "nothing is due, held or erased"
+    return "; ".join(_iter_parts(found)) or "nothing is due, held or erased"
 
 
-def _parts(found: RetentionReport) -> Iterator[str]:
+def _iter_parts(found: RetentionReport) -> Iterator[str]:
     if found.doubt is not None:
         yield found.doubt
     if found.due:

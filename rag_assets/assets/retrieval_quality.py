@@ -49,7 +49,7 @@ def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.Asset
             "mode": found.manner.mode,
             "intervals": table(
                 {"measure": "string", "mean": "float", "from": "float", "to": "float"},
-                list(_intervals(found.people)),
+                list(_iter_intervals(found.people)),
             ),
             "lowest": table({"question": "string", NDCG: "float"}, _lowest(found.people)),
             "documents that are gone": table(
@@ -73,7 +73,7 @@ def _means(part: Part, suffix: str) -> Iterator[tuple[str, float]]:
             yield f"{measure}{suffix}", estimate.mean
 
 
-def _intervals(part: Part) -> Iterator[tuple[str, float, float, float]]:
+def _iter_intervals(part: Part) -> Iterator[tuple[str, float, float, float]]:
     for measure in MEASURES:
         if (estimate := part.estimate(measure)) is not None:
             yield measure, estimate.mean, estimate.low, estimate.high

@@ -33,7 +33,9 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """Summarize the searchable documents, their index, and the time of the source listing."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
-    facts = render_table(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
+    facts = render_table(
+        ("", ""), _list_facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id))
+    )
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
 
 
@@ -75,7 +77,7 @@ def _headline(tenant: TenantSummary) -> str:
     return f"{ready} in {format_count(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
 
 
-def _facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
+def _list_facts(ctx: TenantContext, tenant: TenantSummary, alias: str) -> list[tuple[str, str]]:
     if tenant.index_name is None:
         serves = "not searchable yet: the first build is not complete"
     else:
@@ -124,7 +126,7 @@ def search_index(
                 context.log_event(builds)
         if report.documents or derived.changed:
             is_small = bool(report.pending) or report.upserted * _REPORTED_SHARE < report.live
-            for found in _reports_of_systems(context, names, ctx, is_small=is_small):
+            for found in _iter_reports_of_systems(context, names, ctx, is_small=is_small):
                 context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
@@ -164,7 +166,7 @@ def search_index(
     return dg.MaterializeResult(metadata=metadata)
 
 
-def _reports_of_systems(
+def _iter_reports_of_systems(
     context: dg.AssetExecutionContext, names: Naming, ctx: TenantContext, *, is_small: bool
 ) -> Iterator[dg.AssetMaterialization]:
     """Yield the materializations of systems' assets that report on published documents.

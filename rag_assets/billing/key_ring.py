@@ -135,7 +135,7 @@ class InstallationKeys:
 
     def writable_file(self) -> KeyFile:
         """Return the file; it must not lie in a source, the lake or the installation's state."""
-        return self._file(self._source_folders())
+        return self._file(self._iter_source_folders())
 
     def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
         """Return the master key that encrypts a stored key.
@@ -164,7 +164,7 @@ class InstallationKeys:
         path = key_file_path(self._settings, self._environ)
         return KeyFile(path, (self._settings.local, *data, *folders))
 
-    def _source_folders(self) -> Iterator[Path]:
+    def _iter_source_folders(self) -> Iterator[Path]:
         """Yield the folders of all tenants' sources, which must not contain the file."""
         kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
@@ -238,12 +238,12 @@ def referenced_entries(
         config: the tenant's configuration as stored.
         environ: the environment with the keys.
     """
-    for purpose, reference in _references(config):
+    for purpose, reference in _iter_references(config):
         name = reference.removeprefix("$")
         yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
 
 
-def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield purpose and variable of the keys that a tenant's configuration refers to."""
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
@@ -377,9 +377,9 @@ class KeyRing:
             report(count)
             return count
 
-    def _build_entries(self, stored: Sequence[StoredKey]) -> list[KeyEntry]:
-        keys = self._master_keys.read() if stored else None
-        return [build_key_entry(key, keys) for key in stored]
+    def _build_entries(self, stored_keys: Sequence[StoredKey]) -> list[KeyEntry]:
+        keys = self._master_keys.read() if stored_keys else None
+        return [build_key_entry(key, keys) for key in stored_keys]
 
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()

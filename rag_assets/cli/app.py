@@ -122,8 +122,8 @@ class Commands(TyperGroup):
         """Return the names of all commands; the commands of systems come last."""
         from rag_assets.plugins.registry import installed_systems
 
-        own = super().list_commands(ctx)
-        return [*own, *installed_systems().parts("commands", reserved=own)]
+        commands = super().list_commands(ctx)
+        return [*commands, *installed_systems().parts("commands", reserved=commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command by name; None if it does not exist.
@@ -138,7 +138,7 @@ class Commands(TyperGroup):
             module_name, group, help_text = GROUPS[cmd_name]
             loaded = getattr(import_module(f"rag_assets.cli.{module_name}"), group)
             return _as_command(loaded, cmd_name, name=cmd_name, help=help_text)
-        return _command_of_system(cmd_name, reserved=self.commands)
+        return _find_command_of_system(cmd_name, reserved=self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands; only the commands of systems are imported for it."""
@@ -152,7 +152,7 @@ class Commands(TyperGroup):
             formatter.write_dl(rows)
 
 
-def _command_of_system(cmd_name: str, reserved: Collection[str]) -> click.Command | None:
+def _find_command_of_system(cmd_name: str, reserved: Collection[str]) -> click.Command | None:
     from rag_assets.plugins.registry import installed_systems
 
     part = installed_systems().parts("commands", reserved=reserved).get(cmd_name)

@@ -146,7 +146,7 @@ def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool
 def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
     answers = []
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
-        for judged in _questions():
+        for judged in _list_questions():
             question = str(judged["question"])
             found = retriever.search(TENANT, SearchRequest(query=question, top_k=_TOP_K))
             answers.append({"question": question, "hits": found.hits})
@@ -155,7 +155,7 @@ def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
     return answers
 
 
-def _questions() -> list[dict[str, Any]]:
+def _list_questions() -> list[dict[str, Any]]:
     from ruamel.yaml import YAML
 
     judged = YAML(typ="safe").load((_EXAMPLES / "questions.yaml").read_text(encoding="utf-8"))

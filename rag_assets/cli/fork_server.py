@@ -115,9 +115,9 @@ def prepare(local: Path) -> None:
 
 
 def _own_modules() -> Iterator[str]:
-    for found in pkgutil.walk_packages(rag_assets.__path__, "rag_assets."):
-        if not _NOT_OF_COMMANDS.search(found.name):
-            yield found.name
+    for package in pkgutil.walk_packages(rag_assets.__path__, "rag_assets."):
+        if not _NOT_OF_COMMANDS.search(package.name):
+            yield package.name
 
 
 def _execute_command(arguments: Sequence[str]) -> None:

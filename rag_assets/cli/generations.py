@@ -37,7 +37,7 @@ def list_builds(
     as_json: Json = False,
 ) -> None:
     """List a tenant's builds with state, difference, progress, cost and index."""
-    reports = _reports(session, tenant_id)
+    reports = _list_reports(session, tenant_id)
     if as_json:
         print_json({"tenant": tenant_id, "generations": [asdict(one) for one in reports]})
         return
@@ -49,7 +49,7 @@ def list_builds(
         [_row(report) for report in reports],
     )
     for report in reports:
-        for line in _remarks(report):
+        for line in _iter_remarks(report):
             say(f"{report.number}: {line}")
     if not reports:
         say(f"\nNothing is indexed yet: rag-assets sync {tenant_id}")
@@ -70,7 +70,7 @@ def show(
         print_json({"tenant": tenant_id, **asdict(report)})
         return
     print_table(["", ""], list(_facts(report)))
-    for line in _remarks(report):
+    for line in _iter_remarks(report):
         say(line)
     if report.checks:
         say("\nJudged before it was published or held:")
@@ -193,14 +193,14 @@ def _user() -> str:
         return "a user without a name"
 
 
-def _reports(session: Session, tenant_id: str) -> list[BuildReport]:
+def _list_reports(session: Session, tenant_id: str) -> list[BuildReport]:
     from rag_assets.pipeline.generation_moves import report_builds
 
     return report_builds(session.reader(tenant_id))
 
 
 def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
-    for report in _reports(session, tenant_id):
+    for report in _list_reports(session, tenant_id):
         if report.number == number:
             return report
     raise ConfigurationError(
@@ -211,7 +211,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
 
 def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print the serving build; raise an error if the wanted build does not answer yet."""
-    reports = _reports(session, tenant_id)
+    reports = _list_reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)
     if wanted.number != serving.number:
@@ -291,7 +291,7 @@ def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
             yield name, f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _remarks(report: BuildReport) -> Iterator[str]:
+def _iter_remarks(report: BuildReport) -> Iterator[str]:
     if report.reason:
         yield f"held: {report.reason}"
     if report.pinned:

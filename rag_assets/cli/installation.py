@@ -434,9 +434,9 @@ def _print_findings(
     standing: Standing, lost: list[LostChange], tenants: dict[str, int], *, keep: bool
 ) -> None:
     say(_FINDINGS[standing])
-    for one in lost:
-        remedy = "" if one.remake is None or keep else "; this change is repeated"
-        say(f"  {one.sentence}{remedy}")
+    for lost_change in lost:
+        remedy = "" if lost_change.remake is None or keep else "; this change is repeated"
+        say(f"  {lost_change.sentence}{remedy}")
     if not tenants:
         return
     say("\nNo documents of these tenants are deleted until their catalog is accepted as well:")
@@ -463,13 +463,13 @@ def _print_as_json(
             "accepted": accepted,
             "lost": [
                 {
-                    "kind": one.change.kind,
-                    "tenant": one.change.tenant,
-                    "at": one.change.at,
-                    "what": one.sentence,
-                    "made_again": accepted and not keep and one.remake is not None,
+                    "kind": lost_change.change.kind,
+                    "tenant": lost_change.change.tenant,
+                    "at": lost_change.change.at,
+                    "what": lost_change.sentence,
+                    "made_again": accepted and not keep and lost_change.remake is not None,
                 }
-                for one in lost
+                for lost_change in lost
             ],
             "tenants": [{"tenant": id_, "unknown_files": files} for id_, files in tenants.items()],
         }

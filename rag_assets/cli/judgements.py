@@ -209,6 +209,6 @@ def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -
     if unknown:
         rest = "; …" if len(places) > _SHOWN else ""
         where = f" ({'; '.join(places[:_SHOWN])}{rest})" if places else ""
-        named = format_count(len(unknown), "path names no document", "paths name no documents")
-        warn(f"{named} of {tenant_id} now{where}: what they answer is not measured")
+        count = format_count(len(unknown), "path names no document", "paths name no documents")
+        warn(f"{count} of {tenant_id} now{where}: what they answer is not measured")
     return unknown

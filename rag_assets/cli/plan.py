@@ -155,7 +155,7 @@ def usage(
     rows = session.catalog.usage.rows(since, tenant_id)
     used = {id_: total(its) for id_, its in groupby(rows, key=lambda row: row.tenant_id)}
     caps = {
-        record.id: _caps(session, Tenant.from_config(record.config))
+        record.id: _list_caps(session, Tenant.from_config(record.config))
         for record in records
         if record.id in used or record.id == tenant_id
     }
@@ -174,7 +174,7 @@ def usage(
             say(f"{id_}: the cap of {cap.limit_text}: {cap.spent_text}")
 
 
-def _caps(session: Session, tenant: Tenant) -> list[Cap]:
+def _list_caps(session: Session, tenant: Tenant) -> list[Cap]:
     """Return the caps per day and month; a cap per run has no meaning outside a run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})

@@ -173,8 +173,8 @@ def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
     builds = [found] if isinstance(found, Evaluation) else [found.new, found.serving]
     _print_questions(builds)
     say()
-    for one in builds:
-        _print_overall(tenant_id, one)
+    for build in builds:
+        _print_overall(tenant_id, build)
     if isinstance(found, Comparison):
         _print_difference(found)
     _print_notes(builds[0])
@@ -223,9 +223,10 @@ def _print_overall(tenant_id: str, found: Evaluation) -> None:
 def _print_difference(found: Comparison) -> None:
     differences = {measure: found.difference(measure) for measure in MEASURES}
     shown = [
-        f"{measure} {one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f}, p {_chance(one.p)})"
-        for measure, one in differences.items()
-        if one is not None
+        f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
+        f"p {_chance(difference.p)})"
+        for measure, difference in differences.items()
+        if difference is not None
     ]
     if shown:
         builds = f"build {found.new.generation} against {found.serving.generation}"
@@ -265,7 +266,8 @@ def _as_json(found: Evaluation | Comparison) -> dict[str, Any]:
         "build": _evaluation(found.new),
         "against": _evaluation(found.serving),
         "differences": {
-            measure: None if one is None else asdict(one) for measure, one in differences.items()
+            measure: None if difference is None else asdict(difference)
+            for measure, difference in differences.items()
         },
         "left_out": list(found.apart),
     }
@@ -293,7 +295,8 @@ def _part(part: Part) -> Mapping[str, Any]:
         "questions": len(part.ids),
         "judged_share": part.judged,
         "overall": {
-            measure: None if one is None else asdict(one) for measure, one in estimates.items()
+            measure: None if estimate is None else asdict(estimate)
+            for measure, estimate in estimates.items()
         },
         "by_question": {
             id_: {measure: round(part.values[measure][id_], 4) for measure in MEASURES}

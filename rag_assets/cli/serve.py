@@ -109,15 +109,15 @@ def _prepare_panel(
         return None
     if not panel.is_secure:
         other = OTHER_LOOPBACK[host]
-        beside = open_other_loopback(other, port, len(listeners))
-        if beside is None:
+        loopback = open_other_loopback(other, port, len(listeners))
+        if loopback is None:
             progress(
                 f"no panel: another program listens at {other}, port {port}, and would get the"
                 f" panel's cookies; choose another --port, or set {URL_VARIABLE} to an https"
                 " address"
             )
             return None
-        for own, listener in zip(listeners, beside, strict=False):
+        for own, listener in zip(listeners, loopback, strict=False):
             own.append(opened.enter_context(listener))
     shown = f"[{host}]" if ":" in host else host
     progress(f"panel: {panel.origin or f'http://{shown}:{port}'}{PATH}")

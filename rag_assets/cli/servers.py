@@ -85,17 +85,17 @@ def roles() -> None:
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.list_exposed()
     warnings = [space.error.advice for space in own_disks(session.settings) if space.is_nearly_full]
-    warnings += _warnings(services)
+    warnings += _list_warnings(services)
     postgres = next(service for service in services if service.name == "Postgres")
-    doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
+    doubt = _find_clock_doubt(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:
         warnings.append(doubt)
     if postgres.state in {"running", "external"}:
-        warnings += _schema_warnings(session) + _superuser_warnings(session)
+        warnings += _list_schema_warnings(session) + _list_superuser_warnings(session)
     warnings += _index_warnings(session, services)
     if postgres.state in {"running", "external"}:
-        warnings += _held_warnings(session)
-    if compaction := _compaction_warning(session, services):
+        warnings += _list_held_warnings(session)
+    if compaction := _find_compaction_warning(session, services):
         warnings.append(compaction)
     if as_json:
         print_json(
@@ -130,7 +130,7 @@ def _print_services(services: Sequence[ServiceStatus]) -> None:
             say(f"\nThe daemon's sensors last ticked {duration(max(age, 0.0))} ago")
 
 
-def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
+def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
     found = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
         found.append("Elasticsearch requires no password; `rag-assets up` sets one")
@@ -145,7 +145,7 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
     return found
 
 
-def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
+def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
     """Return a warning about tenants whose files still contain deleted text.
 
     None if there are no such tenants, or if the catalog cannot be read.
@@ -175,7 +175,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
     )
 
 
-def _schema_warnings(session: Session) -> list[str]:
+def _list_schema_warnings(session: Session) -> list[str]:
     """Return warnings about programs with another schema revision, this program included."""
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -194,7 +194,7 @@ def _schema_warnings(session: Session) -> list[str]:
     return [f"{other}; {remedy}" for other in others]
 
 
-def _held_warnings(session: Session) -> list[str]:
+def _list_held_warnings(session: Session) -> list[str]:
     """Return the deletions that wait for a person, tenant by tenant."""
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -212,7 +212,7 @@ def _held_warnings(session: Session) -> list[str]:
     return shown
 
 
-def _superuser_warnings(session: Session) -> list[str]:
+def _list_superuser_warnings(session: Session) -> list[str]:
     """Return a warning if an account in daily use is a superuser of Postgres."""
     import psycopg
 
@@ -255,14 +255,14 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
         store = open_store(config)
         try:
             warnings = [error.advice for error in store.indexes.conditions()]
-            return warnings + _layout_warnings(store.indexes.layout_differences())
+            return warnings + _list_layout_warnings(store.indexes.layout_differences())
         finally:
             store.close()
     except RagAssetsError as error:
         return [error.advice]
 
 
-def _layout_warnings(differences: Sequence[str]) -> list[str]:
+def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
     """Return a warning about indexes whose layout differs from that of new indexes."""
     if not differences:
         return []
@@ -276,7 +276,7 @@ def _layout_warnings(differences: Sequence[str]) -> list[str]:
     return [warning]
 
 
-def _clock_doubt(session: Session) -> str | None:
+def _find_clock_doubt(session: Session) -> str | None:
     """Return why deletion by age is suspended; None if the clock is trusted, or cannot be checked.
 
     The catalog is neither upgraded nor reconciled.

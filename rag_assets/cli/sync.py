@@ -255,7 +255,7 @@ def _sync_all(
         else:
             due.append(tenant_id)
     flags = {"--repair": repair, "--allow-deletes": allow_deletes}
-    lanes = SyncLanes(session.settings.home, [name for name, given in flags.items() if given])
+    lanes = SyncLanes(session.settings.home, [name for name, flag in flags.items() if flag])
     if len(due) > 1:
         answers = lanes.sync(due)
         results |= {answer["tenant"]: TenantSync.from_json(answer) for answer in answers}
@@ -433,7 +433,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
             raise run.failure
         # The remaining work needs no embedder, so it is done before the command reports the
         # failure.
-        halt = halt or _halt(run)
+        halt = halt or _find_halt(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending and (pace.is_listing or not (pace.has_changed and pace.is_due)):
             break
@@ -463,7 +463,7 @@ def _has_progressed(run: RunResult) -> bool:
     return any((run.stages["embeddings"].counts["embedded"], *done))
 
 
-def _halt(run: RunResult) -> RagAssetsError | None:
+def _find_halt(run: RunResult) -> RagAssetsError | None:
     """Return the reason why a run could not embed everything, with its remedy as hint."""
     if run.failure is None:
         return None

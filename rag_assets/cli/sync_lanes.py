@@ -73,7 +73,7 @@ class SyncLanes:
                 self._processes.discard(process)
             process.stdout.close()
             process.close()
-        return _results(answer, tenants)
+        return _list_results(answer, tenants)
 
     def _start(self, arguments: Sequence[str]) -> ForkedProcess | None:
         with self._lock:
@@ -107,7 +107,7 @@ def shares(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
         first += size
 
 
-def _results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
+def _list_results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
     try:
         printed = json.loads(answer)
     except ValueError:

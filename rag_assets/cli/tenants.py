@@ -152,7 +152,7 @@ def add(
     require_usable(file.with_absolute_paths(config))
     file.add(config)
     session.reconcile()
-    advice = _embedder_advice(session, file.with_absolute_paths(config))
+    advice = _find_embedder_advice(session, file.with_absolute_paths(config))
     if as_json:
         shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
         print_json({**shown, "advice": advice} if advice else shown)
@@ -376,7 +376,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
             )
 
 
-def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
+def _find_embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
     """Return the suggestion of a different embedder, if the documents' languages need it.
 
     A failure here does not prevent adding the tenant: the next sync reports what cannot be read.

@@ -193,8 +193,8 @@ def _add(
         )
 
 
-def _as_json(stored: UploadResult) -> dict[str, object]:
-    upload = stored.upload
+def _as_json(upload_result: UploadResult) -> dict[str, object]:
+    upload = upload_result.upload
     return {
         "id": upload.id,
         "file_name": upload.file_name,

@@ -111,7 +111,7 @@ def request_checkpoint(
     """
     body = {
         "checkpoint_type": checkpoint_type,
-        **_without_missing({"project_id": _text(project_id), "external_id": external_id}),
+        **_without_missing({"project_id": _find_text(project_id), "external_id": external_id}),
     }
     return _post(
         "checkpoints", RequestedCheckpoint, body, tenant, repeatable=external_id is not None
@@ -151,7 +151,7 @@ def experience_for_task(
         "task_type": task_type,
         "technology": technology,
         "max_results": max_results,
-        "project_id": _text(project_id),
+        "project_id": _find_text(project_id),
     }
     return _post(
         "task", Answer, {"task_description": task_description, **_without_missing(given)}, tenant
@@ -172,7 +172,7 @@ def experience_for_failure(
         "error_message": error_message,
         "agent_type": agent_type,
         "task_type": task_type,
-        "project_id": _text(project_id),
+        "project_id": _find_text(project_id),
     }
     body = {"failure_description": failure_description, **_without_missing(given)}
     return _post("failure", Answer, body, tenant)
@@ -198,7 +198,7 @@ def experience_context(
     given = {
         "agent_type": agent_type,
         "token_budget": token_budget,
-        "project_id": _text(project_id),
+        "project_id": _find_text(project_id),
     }
     body = {"task": dict(task), "basic_context": basic_context, **_without_missing(given)}
     return _post("context", Context, body, tenant)
@@ -247,8 +247,8 @@ def patterns(
             "agent_type": agent_type,
             "task_type": task_type,
             "technology": technology,
-            "project_id": _text(project_id),
-            "after": _text(after),
+            "project_id": _find_text(project_id),
+            "after": _find_text(after),
             "limit": limit,
         },
     )
@@ -264,7 +264,7 @@ def all_patterns(
         page: number of patterns in each request.
     """
     first = patterns(order=order, limit=page, tenant=tenant)
-    return Pages(first, lambda found: found.patterns, lambda found: _text(found.next))
+    return Pages(first, lambda found: found.patterns, lambda found: _find_text(found.next))
 
 
 def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
@@ -328,7 +328,7 @@ def retract_experience(
     tenant: str | None = None,
 ) -> Call[Retracted]:
     """Retract all entries of a project or a token. For admins."""
-    body = _without_missing({"project_id": _text(project_id), "token": token})
+    body = _without_missing({"project_id": _find_text(project_id), "token": token})
     return _post("retract", Retracted, body, tenant)
 
 
@@ -353,5 +353,5 @@ def _without_missing(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _text(value: UUID | str | None) -> str | None:
+def _find_text(value: UUID | str | None) -> str | None:
     return None if value is None else str(value)

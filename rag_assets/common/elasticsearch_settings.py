@@ -98,12 +98,12 @@ class ElasticsearchSettings:
         """
         settings = cls(
             cloud_id=_matching(env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"),
-            api_key=_text(env, "API_KEY"),
-            api_key_file=_file(env, "API_KEY_FILE"),
-            username=_text(env, "USERNAME"),
-            password=_text(env, "PASSWORD"),
-            password_file=_file(env, "PASSWORD_FILE"),
-            ca_file=_file(env, "CA_FILE"),
+            api_key=_find_text(env, "API_KEY"),
+            api_key_file=_find_file(env, "API_KEY_FILE"),
+            username=_find_text(env, "USERNAME"),
+            password=_find_text(env, "PASSWORD"),
+            password_file=_find_file(env, "PASSWORD_FILE"),
+            ca_file=_find_file(env, "CA_FILE"),
             fingerprint=_matching(
                 env, "FINGERPRINT", _FINGERPRINT, "64 hexadecimal digits, with or without colons"
             ),
@@ -186,12 +186,12 @@ def split_nodes(url: str) -> list[str]:
     return [node.strip() for node in _BETWEEN_NODES.split(url)]
 
 
-def _text(env: Mapping[str, str], name: str) -> str | None:
+def _find_text(env: Mapping[str, str], name: str) -> str | None:
     return env.get(_PREFIX + name, "").strip() or None
 
 
-def _file(env: Mapping[str, str], name: str) -> Path | None:
-    text = _text(env, name)
+def _find_file(env: Mapping[str, str], name: str) -> Path | None:
+    text = _find_text(env, name)
     if text is None:
         return None
     if not Path(text).is_absolute():
@@ -204,7 +204,7 @@ def _file(env: Mapping[str, str], name: str) -> Path | None:
 def _matching(
     env: Mapping[str, str], name: str, pattern: re.Pattern[str], expected: str
 ) -> str | None:
-    text = _text(env, name)
+    text = _find_text(env, name)
     if text is not None and not pattern.fullmatch(text):
         raise ConfigurationError(  # not quoted: a secret may have been put into the wrong variable
             f"{_PREFIX}{name} is not valid", hint=f"expected {expected}"
@@ -213,7 +213,7 @@ def _matching(
 
 
 def _number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
-    text = _text(env, name)
+    text = _find_text(env, name)
     if text is None:
         return None
     if not text.isdecimal() or not least <= int(text) <= most:

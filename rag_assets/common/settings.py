@@ -153,11 +153,11 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
-            owner_database_url=_postgres(_OWNER_URL, env.get(_OWNER_URL)),
-            service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
-            dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_elasticsearch(
+            database_url=_find_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
+            owner_database_url=_find_postgres(_OWNER_URL, env.get(_OWNER_URL)),
+            service_database_url=_find_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
+            dagster_database_url=_find_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
+            elasticsearch_url=_find_elasticsearch(
                 *_read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
             ),
             elasticsearch=ElasticsearchSettings.from_environment(env),
@@ -166,14 +166,16 @@ class Settings:
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
-            vectors_url=_postgres("RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")),
+            vectors_url=_find_postgres(
+                "RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")
+            ),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
             private_endpoints=PrivateEndpoints.parse(
                 env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or "",
                 env.get("RAG_ASSETS_IDENTITY_HOSTS") or "",
             ),
-            dagster_home=_dagster_home(env, home),
+            dagster_home=_find_dagster_home(env, home),
         )
 
 
@@ -219,7 +221,7 @@ def _own_dagster_home(home: Path) -> Path:
     return home if is_checkout(home) else home / ".local" / "dagster"
 
 
-def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
+def _find_dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance, or None.
 
     The folder is checked when the instance is opened, because most commands do not use it. Our
@@ -262,7 +264,7 @@ def _prefix(text: str) -> str:
     return text
 
 
-def _postgres(name: str, url: str | None) -> str | None:
+def _find_postgres(name: str, url: str | None) -> str | None:
     if url and not re.match(r"postgres(ql)?(\+\w+)?://", url):
         raise ConfigurationError(  # not quoted: it may hold a password
             f"{name} is not the address of a Postgres server",
@@ -271,7 +273,7 @@ def _postgres(name: str, url: str | None) -> str | None:
     return url or None
 
 
-def _elasticsearch(name: str, url: str | None) -> str | None:
+def _find_elasticsearch(name: str, url: str | None) -> str | None:
     if not url:
         return None
     if not all(map(_is_node, split_nodes(url))):

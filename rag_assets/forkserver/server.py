@@ -111,7 +111,7 @@ def become(
         send_reply(connection, pid=os.getpid(), namespace=pid_namespace())
         if not wait_for_start_signal(connection):
             os._exit(1)
-        code = _exit_code(execute, _arguments(request, descriptors))
+        code = _exit_code(execute, _list_arguments(request, descriptors))
         code = _finish(code)
         send_reply(connection, exit=code)
     except OSError:
@@ -120,7 +120,7 @@ def become(
         os._exit(code)
 
 
-def _arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
+def _list_arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
     """Return the arguments to execute, then the descriptors that are not standard streams."""
     return (
         request.arguments

@@ -123,7 +123,9 @@ def _evaluate(
 ) -> str | None:
     """Evaluate a tenant's checks; one that cannot be evaluated does not stop the others."""
     outcomes: list[CheckOutcome] = []
-    for check, outcome, evaluation in _evaluations(context, names, workbench, record.id, checks):
+    for check, outcome, evaluation in _iter_evaluations(
+        context, names, workbench, record.id, checks
+    ):
         outcomes.append(outcome)
         if evaluation is not None:
             log_evaluation(context, evaluation)
@@ -140,7 +142,7 @@ def _evaluate(
     return f"failed: {', '.join(failed)}" if failed else None
 
 
-def _evaluations(
+def _iter_evaluations(
     context: dg.OpExecutionContext,
     names: Naming,
     workbench: Workbench,

@@ -73,7 +73,9 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     another installation stay, and so do records of a team's own assets with a partition of the same
     name.
     """
-    asset_keys = {key for one in own_runs.namings(instance) for key in own_runs.keys_under(one)}
+    asset_keys = {
+        key for naming in own_runs.namings(instance) for key in own_runs.keys_under(naming)
+    }
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
     run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
@@ -82,11 +84,11 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
         partition,
         asset_keys,
         run_ids,
-        lambda run_ids: _runs_of_installation(instance, own_runs, run_ids),
+        lambda run_ids: _list_runs_of_installation(instance, own_runs, run_ids),
     )
 
 
-def _runs_of_installation(
+def _list_runs_of_installation(
     instance: dg.DagsterInstance, own_runs: OwnRuns, run_ids: Sequence[str]
 ) -> list[str]:
     """Return the ids of the runs in which this installation's code ran."""

@@ -98,7 +98,7 @@ class _Server(MCPServer[None]):
 
         Return None if the tenant's profile does not replace the tool.
         """
-        if not any(name in own.names for own in self.profile_tools.values()):
+        if not any(name in profile_tool.names for profile_tool in self.profile_tools.values()):
             return None
         own = self.profile_tools.get(await self._profile())
         return own if own is not None and name in own.names else None
@@ -129,11 +129,11 @@ class _Server(MCPServer[None]):
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError:
-            own = _OwnText(
+            own_text = _OwnText(
                 "there is no such prompt with these arguments; prompts/list returns the "
                 "available prompts"
             )
-            raise MCPError(code=INVALID_PARAMS, message=str(own)) from own
+            raise MCPError(code=INVALID_PARAMS, message=str(own_text)) from own_text
 
 
 def build_server(

@@ -142,7 +142,7 @@ class Knowledge:
         answer = await self.answer(query, top_k, within)
         if answer.disabled:
             return DISABLED
-        problems = [f"{one.field}: {one.problem}" for one in answer.warnings]
+        problems = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         return "\n\n".join([as_results(answer.hits), *map(escape_imitations, problems)])
 
     async def documents(self) -> str:

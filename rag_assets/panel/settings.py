@@ -88,18 +88,18 @@ class PanelSettings:
         if self.is_secure:
             return self.origin
         host = f"//{Headers(scope=scope).get('host', '')}"
-        name, port = _hostname(host) or "", _port_number(host) or _HTTP_PORT
+        name, port = _find_hostname(host) or "", _find_port_number(host) or _HTTP_PORT
         # The name of any site can resolve to this machine, so only loopback's own names are
         # accepted.
         is_own_name = is_loopback(name) or _SESSION_NAME.fullmatch(name) is not None
         ports = {(scope.get("server") or ("", None))[1]}
         if self.origin is not None:
-            ports.add(_port_number(self.origin) or _HTTP_PORT)
+            ports.add(_find_port_number(self.origin) or _HTTP_PORT)
         return _http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
         """Return whether a session may start at an origin; on loopback, only at its own name."""
-        return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
+        return self.is_secure or _SESSION_NAME.fullmatch(_find_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:
         """Return the origin for a new session; on loopback, with a host name that nobody can guess.
@@ -110,7 +110,7 @@ class PanelSettings:
         if self.is_secure and self.origin is not None:
             return self.origin
         if self.origin is not None:
-            port = _port_number(self.origin)
+            port = _find_port_number(self.origin)
         return _http_origin(f"panel-{secrets.token_hex(16)}.localhost", port or _HTTP_PORT)
 
 
@@ -124,7 +124,7 @@ def _origin(text: str) -> str:
     whole = parts.path in {"", "/", PATH, f"{PATH}/"} and not (
         parts.query or parts.fragment or parts.username or parts.password
     )
-    name = _hostname(text)
+    name = _find_hostname(text)
     if parts.scheme not in {"http", "https"} or not name or not whole:
         raise ConfigurationError(
             f"{URL_VARIABLE} is not usable",
@@ -136,27 +136,27 @@ def _origin(text: str) -> str:
             " on the way",
             hint="set it to the https address of a proxy in front of the service",
         )
-    port = _port(text)
+    port = _find_port(text)
     shown = f"[{name}]" if ":" in name else name
     usual = {"http": 80, "https": 443}[parts.scheme]
     return f"{parts.scheme}://{shown}" + (f":{port}" if port not in {None, usual} else "")
 
 
-def _hostname(url: str) -> str | None:
+def _find_hostname(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:
         return None
 
 
-def _port_number(url: str) -> int | None:
+def _find_port_number(url: str) -> int | None:
     try:
         return urlsplit(url).port
     except ValueError:
         return None
 
 
-def _port(url: str) -> int | None:
+def _find_port(url: str) -> int | None:
     try:
         return urlsplit(url).port
     except ValueError:

@@ -145,7 +145,7 @@ def _write_all(
     writer.add_lines("tokens.jsonl", records.tokens())
     writer.add_lines("security_changes.jsonl", records.security_changes())
     # Not masked, so that an auditor can recompute their hashes.
-    writer.add_lines("receipts.jsonl", _receipts(records, chain), is_masked=False)
+    writer.add_lines("receipts.jsonl", _iter_receipts(records, chain), is_masked=False)
     writer.add_json("verification.json", verification, is_masked=False)
     writer.add_lines("accesses.jsonl", records.searches())
     writer.add_lines("access_totals.jsonl", records.search_totals())
@@ -268,7 +268,7 @@ def _policies(records: AuditRecords) -> dict[str, Any]:
     }
 
 
-def _receipts(records: AuditRecords, chain: ChainReport) -> Iterator[Mapping[str, Any]]:
+def _iter_receipts(records: AuditRecords, chain: ChainReport) -> Iterator[Mapping[str, Any]]:
     broken = frozenset(chain.broken)
     return ({**row, "is_intact": row["number"] not in broken} for row in records.receipts())
 

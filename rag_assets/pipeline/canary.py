@@ -111,21 +111,21 @@ def run_canary(
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """
-    known = catalog.probes.find({one.ref.id: one.embedder.embedder_id for one in targets})
+    known = catalog.probes.find({target.ref.id: target.embedder.embedder_id for target in targets})
     known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
     now = datetime.now(UTC)
     due = [
-        one
-        for one in targets
-        if one.ref.id not in known or now - known[one.ref.id].measured_at >= fresh
+        target
+        for target in targets
+        if target.ref.id not in known or now - known[target.ref.id].measured_at >= fresh
     ]
     answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
     found = []
-    for one in targets:
+    for target in targets:
         # A tenant that was removed in the meantime needs no result.
         with suppress(TenantGone):
-            id_ = one.ref.id
-            found.append(_build_result(catalog, one, known.get(id_), answers.get(id_), now))
+            id_ = target.ref.id
+            found.append(_build_result(catalog, target, known.get(id_), answers.get(id_), now))
     return found
 
 
@@ -155,18 +155,18 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
 
 def _build_result(
     catalog: Catalog,
-    one: CanaryTarget,
+    canary_target: CanaryTarget,
     before: StoredProbes | None,
     answer: Answer | RagAssetsError | None,
     now: datetime,
 ) -> CanaryResult:
-    embedder_id = one.embedder.embedder_id
-    seen = CanaryResult(one.ref, embedder_id, one.limit)
+    embedder_id = canary_target.embedder.embedder_id
+    seen = CanaryResult(canary_target.ref, embedder_id, canary_target.limit)
     stored = before
     charge = _find_charge(answer)
     if charge is not None:
-        used = build_usage(charge, one.price)
-        catalog.usage.add(one.ref, *split_embedder_id(embedder_id), used)
+        used = build_usage(charge, canary_target.price)
+        catalog.usage.add(canary_target.ref, *split_embedder_id(embedder_id), used)
     if isinstance(answer, Answer):
         stored = _probes_to_store(before, answer, now)
     elif answer is not None:
@@ -177,12 +177,14 @@ def _build_result(
     stored = replace(stored, passed=seen.passed)
     is_new = before is None or seen.passed != before.passed
     if before is None:
-        catalog.probes.store(one.ref, embedder_id, stored)
+        catalog.probes.store(canary_target.ref, embedder_id, stored)
     elif stored != before:
-        catalog.probes.record_measurement(one.ref, embedder_id, stored)
+        catalog.probes.record_measurement(canary_target.ref, embedder_id, stored)
     if is_new and not seen.passed:
-        moved = {"distance": max(stored.distances), "limit": one.limit}
-        catalog.events.write(one.ref, "model_changed", [{"embedder": embedder_id, **moved}])
+        moved = {"distance": max(stored.distances), "limit": canary_target.limit}
+        catalog.events.write(
+            canary_target.ref, "model_changed", [{"embedder": embedder_id, **moved}]
+        )
     return replace(seen, is_new=is_new)
 
 

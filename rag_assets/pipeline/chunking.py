@@ -100,7 +100,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
     sample: list[ChunkSample] = []
-    for made in batched(_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
+    for made in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
         token_counts += [chunk.token_count for row in made for chunk in row.chunks]
@@ -108,7 +108,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         progress.advance(len(made))
     progress.done()
     _warn_of_secrets(ctx, by_key, dropped)
-    notes = list(_secret_notes(by_key, masked, dropped))
+    notes = list(_iter_secret_notes(by_key, masked, dropped))
     _write_masked(ctx, by_key, masked)
     return ChunkingReport(
         documents=len(todo),
@@ -132,7 +132,7 @@ def _sample(
             yield ChunkSample(document.uri, describe_location(chunk.location), chunk.token_count)
 
 
-def _chunk_sets(
+def _iter_chunk_sets(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[ChunkSetRow]:
     """Yield the chunk sets of documents; worker processes make them if there is enough work.
@@ -182,9 +182,16 @@ def _with_texts(
         yield batch, ctx.lake.parsed({item.parse_key for item in batch})
 
 
-def _row(made: ChunkSet) -> ChunkSetRow:
-    dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
-    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language, made.facts)
+def _row(chunk_set: ChunkSet) -> ChunkSetRow:
+    dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in chunk_set.dropped)
+    return ChunkSetRow(
+        chunk_set.key,
+        chunk_set.digest,
+        chunk_set.chunks,
+        dropped,
+        chunk_set.language,
+        chunk_set.facts,
+    )
 
 
 def lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
@@ -198,7 +205,7 @@ def lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
     return lines
 
 
-def _secret_notes(
+def _iter_secret_notes(
     by_key: Mapping[str, list[ParsedDocument]],
     masked: Mapping[str, Mapping[str, list[int]]],
     dropped: Mapping[str, tuple[DroppedRow, ...]],
@@ -238,12 +245,12 @@ def _warn_of_secrets(
         warning
         for key, rows in withheld.items()
         for item in by_key[key]
-        for warning in _warnings(item.document, rows)
+        for warning in _iter_warnings(item.document, rows)
     ]
     ctx.catalog.events.write(ctx.ref, "secret_dropped", warnings)
 
 
-def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
+def _iter_warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
     """Yield one warning per document; for a pushed application record, one per chunk and rule."""
     dropped = list(rows)
     if document.page_uuid is None and document.media_type != TYPED_RECORD:

@@ -230,7 +230,7 @@ def _differences(
     )
     found: dict[str, list[IndexDifference]] = {}
     for (ref, generation, wanted), count in zip(compared, counts, strict=True):
-        difference = _difference(ref, generation, wanted, count)
+        difference = _find_difference(ref, generation, wanted, count)
         # A catalog restored from an older dump lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
         if difference is not None and not (is_surplus and keeper.standing(ref) != "current"):
@@ -238,7 +238,7 @@ def _differences(
     return found
 
 
-def _difference(
+def _find_difference(
     ref: TenantRef, generation: Generation, wanted: ExpectedEntries, count: BuildCount
 ) -> IndexDifference | None:
     """Return how a build differs from the catalog; None if it does not."""

@@ -113,15 +113,15 @@ def _estimate_seconds(
     writing = [g.pace.entries_per_second for g in builds]
     parts: dict[str, float | None] = {}
     if work.embedded and not work.batch:
-        rate = _newest_rate(embedding)
+        rate = _find_newest_rate(embedding)
         parts[f"texts embedded a second by {embedder_id}"] = rate and work.embedded / rate
     if work.written:
-        rate = _newest_rate(writing)
+        rate = _find_newest_rate(writing)
         parts["entries written a second"] = rate and work.written / rate
     return parts
 
 
-def _newest_rate(rates: Sequence[float | None]) -> float | None:
+def _find_newest_rate(rates: Sequence[float | None]) -> float | None:
     known = [rate for rate in rates if rate]
     return known[-1] if known else None
 
@@ -132,37 +132,37 @@ def _list_sizes(
     """Yield the label, the count and the average bytes of each kind of data to be added."""
     tables = ctx.lake.size() if work.parsed or work.cut or work.embedded else {}
     if work.parsed:
-        yield "bytes of a parsed text", work.parsed, _bytes_per_row(tables.get("parsed_text"))
+        yield "bytes of a parsed text", work.parsed, _find_bytes_per_row(tables.get("parsed_text"))
     if work.cut:
-        yield "bytes of a document's passages", work.cut, _bytes_per_row(tables.get("chunks"))
+        yield "bytes of a document's passages", work.cut, _find_bytes_per_row(tables.get("chunks"))
     if work.embedded:
-        yield "bytes of a vector", work.embedded, _bytes_per_vector(ctx, builds, tables)
+        yield "bytes of a vector", work.embedded, _find_bytes_per_vector(ctx, builds, tables)
     if work.written:
-        yield "bytes of an entry", work.written, _bytes_per_entry(ctx, builds)
+        yield "bytes of an entry", work.written, _find_bytes_per_entry(ctx, builds)
 
 
-def _bytes_per_row(size: TableSize | None) -> float | None:
+def _find_bytes_per_row(size: TableSize | None) -> float | None:
     return size.bytes / size.rows if size is not None and size.rows else None
 
 
-def _bytes_per_vector(
+def _find_bytes_per_vector(
     ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
 ) -> float | None:
     """Return the average bytes per vector of the embedder.
 
     If that is unknown, the average of another embedder is scaled by the number of dimensions.
     """
-    own = _bytes_per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
+    own = _find_bytes_per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:
         return own
     for build in reversed(builds):
-        average = _bytes_per_row(tables.get(vectors_table(build.embedder_id)))
+        average = _find_bytes_per_row(tables.get(vectors_table(build.embedder_id)))
         if average is not None:
             return _correct_for_dimensions(average, ctx, build)
     return None
 
 
-def _bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
+def _find_bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
     """Return the average bytes per entry in the newest index with entries, scaled by dimensions."""
     for build in reversed(builds):
         average = ctx.store.indexes.bytes_per_entry(build.index_name)

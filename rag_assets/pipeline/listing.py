@@ -206,7 +206,7 @@ def _record(
     ctx: TenantContext,
     plan: SourcePlan,
     listing: SourceListing,
-    known: list[CatalogDocument],
+    documents: list[CatalogDocument],
     names: MaskedNames,
 ) -> ListingReport:
     config, deletions = plan.config, plan.deletions
@@ -214,16 +214,16 @@ def _record(
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
     stores = [one for one in all_stores() if one.uses_source(ctx.tenant, config.name)]
-    if stores and changes_scope(listing, known, scope):
+    if stores and changes_scope(listing, documents, scope):
         # Derived documents would show a file to its former readers until they are derived again.
         for store in stores:
             store.withdraw(ctx, config.name)
     if deletions.removed:
-        moved = successors(listing, known, deletions.removed, scope)
+        moved = successors(listing, documents, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)
         gone = [id_ for id_ in deletions.removed if id_ not in moved]
         ctx.catalog.documents.mark_deleted(ctx.ref, gone)
-        uris = {row.document_id: row.uri for row in known}
+        uris = {row.document_id: row.uri for row in documents}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
     # The path of a folder can contain a credential, too.
@@ -235,7 +235,7 @@ def _record(
         ctx.catalog.events.write(ctx.ref, "deletions_held", [{**payload, "reason": reason}])
     changes = _write_changes(ctx, listing, names, scope, first=frozenset(moved.values()))
     is_whole = len(changes) == len(listing.changes)
-    _rescope(ctx, listing, known, scope)
+    _rescope(ctx, listing, documents, scope)
     ctx.catalog.syncs.record_listing(
         ctx.ref,
         config.name,
@@ -257,7 +257,7 @@ def _record(
         held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_changes(fresh, known, deletions.removed, names, moved),
+        sample=sample_changes(fresh, documents, deletions.removed, names, moved),
         rejected=list_rejected(changes, names),
         left_out=Counter(listing.left_out),
     )
@@ -345,13 +345,13 @@ def _urgency(change: Change) -> tuple[bool, datetime]:
 
 
 def _rescope(
-    ctx: TenantContext, listing: SourceListing, known: list[CatalogDocument], scope: str
+    ctx: TenantContext, listing: SourceListing, documents: list[CatalogDocument], scope: str
 ) -> None:
     settled = listing.removed | listing.scoped
     settled |= {change.document.document_id for change in listing.changes}
     moved = [
         row.document_id
-        for row in known
+        for row in documents
         if row.access_scope != scope
         and row.status != "DELETED"
         and row.document_id not in settled
@@ -493,7 +493,7 @@ class ListingReport:
 
 def sample_changes(
     changes: Sequence[Change],
-    known: Collection[CatalogDocument],
+    documents: Collection[CatalogDocument],
     removed: Iterable[str],
     names: MaskedNames,
     moved: Mapping[str, str] = MappingProxyType({}),
@@ -502,10 +502,10 @@ def sample_changes(
 
     Args:
         changes: documents that were added or changed.
-        known: the documents of the source that the catalog had before.
+        documents: the documents of the source that the catalog had before.
         moved: maps the ids of removed documents to their new ids; each move is reported once.
     """
-    uris = {row.document_id: row.uri for row in known} if moved else {}
+    uris = {row.document_id: row.uri for row in documents} if moved else {}
     former = {new: uris[old] for old, new in moved.items()}
     shown = [
         ListedChange(
@@ -518,7 +518,9 @@ def sample_changes(
     ]
     gone = set(islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown)))
     shown += [
-        ListedChange("removed", row.uri, row.facts.size) for row in known if row.document_id in gone
+        ListedChange("removed", row.uri, row.facts.size)
+        for row in documents
+        if row.document_id in gone
     ]
     return tuple(shown)
 

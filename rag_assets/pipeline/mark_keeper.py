@@ -269,7 +269,7 @@ class MarkKeeper:
         if self.was_removed(tenant_id, incarnation):
             return True
         notes = self._read(_mark_name(TenantRef(tenant_id, incarnation))).values()
-        return any(kept.forgotten for text in notes if (kept := KeptMark.parse(text)))
+        return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
         """Return whether a receipt proves a tenant's removal.
@@ -434,10 +434,14 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
         ServiceUnavailable: the store does not answer.
     """
     # Read the copies first: the catalog's mark can only grow between the two reads.
-    kept = KeptMark.parse(notes.read(_mark_name(ref)))
+    kept_mark = KeptMark.parse(notes.read(_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
     own = catalog.marks.read(ref)
-    if kept is not None and own is not None and (kept.set_back or kept.is_ahead_of(own.mark)):
+    if (
+        kept_mark is not None
+        and own is not None
+        and (kept_mark.set_back or kept_mark.is_ahead_of(own.mark))
+    ):
         return True
     return bool(catalog.security.find_missing(journal))
 
@@ -474,15 +478,15 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
         refused: why the tenant's data must not be deleted; None if a person only has to confirm the
             deletions.
     """
-    held = format_count(sum(sync.held_deletions for sync in syncs), "document")
+    count = format_count(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (
-            f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
+            f"{count} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
             f" delete them, run: rag-assets sync {tenant_id} --allow-deletes"
         )
     return (
-        f"{held} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."
+        f"{count} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."
         f" {refused.hint}"
     )
 

@@ -195,7 +195,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
             tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    ways = _ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    ways = _list_ways(ctx, by_key[outcome.key], outcome.result.media_type)
                     chunks += _measure_parsed(outcome.result, ways, texts)
                     cut += len(ways)
                 else:
@@ -227,7 +227,7 @@ def _measure_stored(
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
-        for chosen in _ways(ctx, due[key], head.media_type)
+        for chosen in _list_ways(ctx, due[key], head.media_type)
     }
     count = cut = 0
     stored = ctx.lake.chunk_sets(set(wanted))
@@ -255,7 +255,9 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     return count
 
 
-def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
+def _list_ways(
+    ctx: TenantContext, due: Iterable[DueDocument], media_type: str
+) -> set[ChunkParameters]:
     """Return the chunk parameters for one content.
 
     They may differ between documents that share it.
@@ -367,7 +369,7 @@ def preview(ctx: TenantContext) -> Preview:
     require_any_listed(failures, len(ctx.tenant.sources))
     deletions |= {plan.name: plan.deletions for plan in plan_removed_sources(ctx)}
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
-    deleted += [document_id for each in deletions.values() for document_id in each.removed]
+    deleted += [document_id for deletion in deletions.values() for document_id in deletion.removed]
     work = measure(ctx, due)
     kinds = [change.kind for listing in listings for change in listing.changes]
     price = require_price(ctx.tenant)
@@ -385,12 +387,12 @@ def preview(ctx: TenantContext) -> Preview:
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
-        removed=sum(len(each.removed) for each in deletions.values()),
-        held=sum(len(each.held) for each in deletions.values()),
+        removed=sum(len(deletion.removed) for deletion in deletions.values()),
+        held=sum(len(deletion.held) for deletion in deletions.values()),
         held_reasons=tuple(
-            masker.text(f"source {name}: {each.reason}")
-            for name, each in deletions.items()
-            if each.held
+            masker.text(f"source {name}: {deletion.reason}")
+            for name, deletion in deletions.items()
+            if deletion.held
         ),
         documents=len(due),
         parse=work.parse,
@@ -410,7 +412,7 @@ def preview(ctx: TenantContext) -> Preview:
         unlisted=tuple(failure.message for failure in failures),
         cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
         preparing_seconds=work.seconds,
-        embedding_cpu_seconds=_embedding_cpu_seconds(ctx, work),
+        embedding_cpu_seconds=_find_embedding_cpu_seconds(ctx, work),
         estimate=estimate(ctx, generations, ahead),
         twice=edits_twice(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
@@ -419,7 +421,7 @@ def preview(ctx: TenantContext) -> Preview:
     )
 
 
-def _embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
+def _find_embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
     """Estimate the CPU time of embedding from a few texts, which takes about a second."""
     if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
         return None

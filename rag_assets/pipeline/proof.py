@@ -124,17 +124,17 @@ def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
 
 def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
     """Delete the rows of documents from former lakes."""
-    for lake in _former_lakes(ctx):
+    for lake in _iter_former_lakes(ctx):
         lake.compact(LiveKeys(), dead)
 
 
 def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
     """Return how many files of former lakes contain rows of erased documents."""
-    lakes = _former_lakes(ctx)
+    lakes = _iter_former_lakes(ctx)
     return sum(len(lake.files_holding(dead, (), LiveKeys())) for lake in lakes)
 
 
-def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
+def _iter_former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
     for lake in open_former_places(ctx.catalog, ctx.settings).lakes:
         if ctx.ref.incarnation in list_incarnations(lake, ctx.ref):
             yield lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=ctx.guard)
@@ -203,7 +203,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
     Args:
         dead: the documents' keys in the lake that no other document needs.
     """
-    phrases = list(dict.fromkeys(_phrases_of_chunks(ctx, dead)))
+    phrases = list(dict.fromkeys(_iter_phrases_of_chunks(ctx, dead)))
     names = ctx.catalog.traces.list_names(ctx.ref, erasure.document_ids)
     return Traces(erasure.document_ids, dead, phrases, names)
 
@@ -230,7 +230,7 @@ def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> 
     """Collect the traces that a tenant would leave behind, before it is removed."""
     ids = erasure.document_ids[:_MOST_NAMES]
     phrases = (
-        phrase for text in _texts_of_tenant(lake, erasure) for phrase in extract_phrases(text)
+        phrase for text in _iter_texts_of_tenant(lake, erasure) for phrase in extract_phrases(text)
     )
     own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
     return Traces(ids, phrases=own, names=catalog.traces.list_names(erasure.ref, ids))
@@ -301,7 +301,7 @@ def _cut(sentence: str, longest: int) -> str:
     return words if len(words) >= _PHRASE_CHARACTERS[0] else sentence[:longest]
 
 
-def _phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
+def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
     found = (
         phrase
         for keys in batched(sorted(dead.chunk_sets), 200)
@@ -314,7 +314,7 @@ def _phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
     return islice(found, _MOST_PHRASES)
 
 
-def _texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
+def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
     tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
     try:
         for keys in batched(islice(sorted(tables.parsed_keys()), _MOST_PHRASES), _TEXTS_AT_ONCE):
@@ -391,7 +391,7 @@ def require_nothing_left(
         ErasureIncomplete: data was found.
     """
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
-    instances = ", ".join(one.place for one in histories)
+    instances = ", ".join(history.place for history in histories)
     waiting = (
         f" once the Dagster instance {instances} has deleted its runs: start its daemon, or set"
         " DAGSTER_HOME to that instance"
@@ -468,17 +468,17 @@ def name_dagster_instance(
     """
     folder = settings.dagster_home or settings.own_dagster_home
     until = "deleted by its sensor `tenants`; start its daemon"
-    remaining = {f"runs in the Dagster instance {one.place}": until for one in others}
+    remaining = {f"runs in the Dagster instance {other.place}": until for other in others}
     return {
         **proof,
         "Dagster instance": f"{folder} on {machine_name()}",
         "other Dagster instances": [
             {
-                "id": one.instance,
-                "place": one.place,
-                "last run": one.last_run_at.astimezone(UTC).isoformat(timespec="seconds"),
+                "id": other.instance,
+                "place": other.place,
+                "last run": other.last_run_at.astimezone(UTC).isoformat(timespec="seconds"),
             }
-            for one in others
+            for other in others
         ],
         "out of reach": {**proof["out of reach"], **remaining, **_IN_OTHER_INSTANCES},
     }
@@ -496,8 +496,8 @@ def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     for index_name in ctx.store.indexes.names():
         ids = {
             id_
-            for field, wanted in values.items()
-            for batch in batched(wanted, _MATCHED_AT_ONCE)
+            for field, value in values.items()
+            for batch in batched(value, _MATCHED_AT_ONCE)
             for id_ in entries.matching(index_name, ctx.ref.id, field, batch)
         }
         for phrase in traces.phrases:

@@ -103,7 +103,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         [version.indexed(work.config_key) for version in unchanged],
         clock_skew=ctx.clock.ahead,
         for_superseded_build=work.is_superseded,
-        recorders=_recorders(ctx, unchanged),
+        recorders=_list_recorders(ctx, unchanged),
     )
     upserted, replaced = _publish(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
@@ -135,8 +135,8 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     )
 
 
-def _recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
-    return build_recorders(ctx, {one.chunk_set_key: one.media_type for one in versions})
+def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
+    return build_recorders(ctx, {version.chunk_set_key: version.media_type for version in versions})
 
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
@@ -212,7 +212,9 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
     return upserted, deleted
 
 
-def _chunk_events(batch: Sequence[Version], entries: Sequence[Entry]) -> list[dict[str, object]]:
+def _list_chunk_events(
+    batch: Sequence[Version], entries: Sequence[Entry]
+) -> list[dict[str, object]]:
     """Return one event per document, with the positions of its chunks: byte offsets in its text."""
     starts: dict[str, list[int]] = {}
     for entry in entries:
@@ -246,7 +248,7 @@ def _publish_batch(
             *(ctx.ref, generation.number, versions),
             clock_skew=ctx.clock.ahead,
             for_superseded_build=work.is_superseded,
-            recorders=_recorders(ctx, batch),
+            recorders=_list_recorders(ctx, batch),
         )
     except (TenantGone, TenantLocked):
         # If the tenant was purged in the meantime, nothing else would ever find these entries, so
@@ -258,7 +260,7 @@ def _publish_batch(
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
     if ctx.tenant.reads_facts:
-        ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
+        ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _list_chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):
         # The documents stay marked, so that their former entries are deleted after the catalog is

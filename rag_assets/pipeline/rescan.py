@@ -68,7 +68,7 @@ class MaskedNames:
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
         """Scan the metadata of many documents together."""
-        self._masker.prime(text for document in documents for text in self._texts(document))
+        self._masker.prime(text for document in documents for text in self._iter_texts(document))
 
     def uri(self, document: ListedDocument) -> str:
         """Return a document's uri with credentials masked; the uri stays unique."""
@@ -120,7 +120,7 @@ class MaskedNames:
         shown = self._masker.named_value(name, text)
         return value if shown == text else shown
 
-    def _texts(self, document: ListedDocument) -> Iterator[str]:
+    def _iter_texts(self, document: ListedDocument) -> Iterator[str]:
         if document.revision is not None or document.document_id not in self._uris:
             yield document.path
         if document.source_metadata is NO_METADATA:
@@ -161,7 +161,7 @@ def mask_rows(
     Returns:
         The rows that change, and how many credentials were found in them, by rule.
     """
-    masker.prime(text for row in rows for text in _texts(row))
+    masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
         change = _masked_change(row, masker)
@@ -169,7 +169,7 @@ def mask_rows(
         if change == change_from_row(row) and title == row.title:
             continue
         found.append(MaskedDocument(row, change, title))
-        texts = dict.fromkeys(text for text in _texts(row) if masker.holds_credential(text))
+        texts = dict.fromkeys(text for text in _iter_texts(row) if masker.holds_credential(text))
         spans = [span.rule for text in texts for span in scanner.scan(text)]
         rules.update(spans or [_ENCODED])
     return found, rules
@@ -199,7 +199,7 @@ def change_from_row(row: Document) -> DocumentChange:
     )
 
 
-def _texts(row: Document) -> Iterator[str]:
+def _iter_texts(row: Document) -> Iterator[str]:
     yield _path(row)
     yield row.uri
     yield from filter(None, (row.title, row.said_title, *row.tags))
@@ -278,15 +278,20 @@ class MaskedTexts:
         ctx = self._ctx
         behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
         versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
-        holders = self._documents_with_texts(
-            {*behind, *(one.document_id for one in versions)}, found
+        holders = self._list_documents_with_texts(
+            {*behind, *(version.document_id for version in versions)}, found
         )
-        chunk_sets = {one.chunk_set_key: one.parse_key for one in versions if one.chunk_set_key}
+        chunk_sets = {
+            version.chunk_set_key: version.parse_key
+            for version in versions
+            if version.chunk_set_key
+        }
         for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
-        kept = {key: _key_for_holds(key, one.masked) for key, one in found.items()}
+        kept = {key: _find_key_for_holds(key, one.masked) for key, one in found.items()}
         rows = {
-            ctx.parse_key(_with_reindex_request(one)): found[ctx.parse_key(one)] for one in holders
+            ctx.parse_key(_with_reindex_request(holder)): found[ctx.parse_key(holder)]
+            for holder in holders
         }
         if self._has_holds:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
@@ -299,12 +304,12 @@ class MaskedTexts:
         return FoundTexts(
             masked=kept,
             chunk_sets=chunk_sets.keys(),
-            hashes=self._hashes(chunk_sets, found),
-            present={one.document_id: one.reindex_requests for one in holders},
+            hashes=self._list_hashes(chunk_sets, found),
+            present={holder.document_id: holder.reindex_requests for holder in holders},
             rules=Counter(rule for one in found.values() for rule in one.rules),
         )
 
-    def _hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
+    def _list_hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
         """Return the hashes of the chunks that masking changes."""
         return {
             chunk.text_sha256
@@ -314,7 +319,9 @@ class MaskedTexts:
             if found[chunk_sets[key]].changes(chunk)
         }
 
-    def _documents_with_texts(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
+    def _list_documents_with_texts(
+        self, ids: Collection[str], found: Collection[str]
+    ) -> list[Document]:
         """Return the documents whose present text is one of these texts."""
         ctx = self._ctx
         return [
@@ -347,7 +354,7 @@ class MaskedTexts:
         return found
 
 
-def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
+def _find_key_for_holds(key: str, text: ParsedText | None) -> str | None:
     return None if text is None else compute_key("masked", key, parsed_digest(text))
 
 
@@ -400,7 +407,7 @@ class _Scan:
     def run(self, seconds: float | None) -> Erasure | None:
         deadline = None if seconds is None else time.monotonic() + seconds
         place = ScanPosition.from_scan(self._erasure)
-        phases = {"texts": self._texts, "names": self._names, "columns": self._columns}
+        phases = {"texts": self._iter_texts, "names": self._names, "columns": self._iter_columns}
         names = [*phases]
         for name in names[names.index(place.phase) :] if place.phase in phases else ():
             after = place.after if name == place.phase else ""
@@ -415,7 +422,7 @@ class _Scan:
         self._ctx.guard()
         self._erasure = self._ctx.catalog.rescans.advance(self._erasure, place, counts)
 
-    def _texts(self, after: str) -> Iterator[None]:
+    def _iter_texts(self, after: str) -> Iterator[None]:
         ctx = self._ctx
         keys = sorted(key for key in ctx.lake.parsed_keys() if key > after)
         progress = Progress("credentials in texts", len(keys), ctx.log)
@@ -445,7 +452,7 @@ class _Scan:
             )
             yield
 
-    def _columns(self, after: str) -> Iterator[None]:
+    def _iter_columns(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
         columns = scanned_columns()
         names = [column.name for column in columns]

@@ -54,12 +54,12 @@ def describe_lost_changes(
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
-        for one in _single_changes(change):
-            subject = one.kind.partition("_")[0]
-            about = "" if subject == "token" else "\n".join(one.about)
-            key = (one.tenant, subject, one.name, about)
+        for single_change in _iter_single_changes(change):
+            subject = single_change.kind.partition("_")[0]
+            about = "" if subject == "token" else "\n".join(single_change.about)
+            key = (single_change.tenant, subject, single_change.name, about)
             last.pop(key, None)
-            last[key] = one
+            last[key] = single_change
     describe = _Describer(catalog, by)
     described = (describe(change) for change in last.values())
     return [lost for lost in described if lost is not None]
@@ -74,14 +74,14 @@ def accept_restore(
         lost: the missing changes; those that can be repeated are repeated.
         security: the changes that the catalog lacks.
     """
-    for one in lost:
-        if one.remake is not None:
-            one.remake()
+    for lost_change in lost:
+        if lost_change.remake is not None:
+            lost_change.remake()
     catalog.panel_sessions.end_all()
     keeper.accept_security(security.lost)
 
 
-def _single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
+def _iter_single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
     """Yield a change that concerns several principals as one change per principal."""
     if not change.kind.startswith("scope_"):
         yield change
@@ -161,7 +161,7 @@ class _Describer:
     def _hold_set(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         source, *hashes = change.about
         what = f"a hold on {_describe_held(change)} of tenant {ref.id} was set {on}"
-        ids = self._documents(ref, hashes)
+        ids = self._list_documents(ref, hashes)
         if hashes and not ids:
             return LostChange(change, f"{what}, and this catalog does not know the document")
         scope = HoldScope(source or None, ids[0] if ids else None)
@@ -184,7 +184,7 @@ class _Describer:
 
     def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
-        ids = self._documents(ref, [parse_hash(one) for one in change.about])
+        ids = self._list_documents(ref, [parse_hash(one) for one in change.about])
         purge = partial(self._purge, ref, ids, change.about)
         if not ids:
             kept_out = "unknown to this catalog as well: their sources are not to bring them back"
@@ -221,7 +221,7 @@ class _Describer:
         revoke = partial(tokens.revoke, owner, change.name)
         return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
 
-    def _documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
+    def _list_documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
         """Return the ids of the documents with these keyed hashes."""
         if not hashes:
             return []

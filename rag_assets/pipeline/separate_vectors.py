@@ -149,28 +149,30 @@ def _make_equal(
     ctx.guard()
     # Correct vectors stay: a search that read the row before "filling" may be reading them.
     for documents in batched(sorted(differing), _BATCH):
-        vectors.keep_only(owner, documents, _ids(owner, documents, counted))
+        vectors.keep_only(owner, documents, _list_ids(owner, documents, counted))
     wanted = {id_: one.indexed_key for id_, one in counted.items()}
-    entries = _entries(ctx, generation, wanted)
+    entries = _iter_entries(ctx, generation, wanted)
     done = 0
     for batch in batched(entries, _BATCH):
         ctx.guard()
-        done += vectors.write_rows(owner, _rows(ctx, generation, batch))
+        done += vectors.write_rows(owner, _list_rows(ctx, generation, batch))
     ctx.log(f"generation {generation.number}: {done:,} vectors copied to its separate vector store")
 
 
-def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]) -> list[str]:
+def _list_ids(
+    owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]
+) -> list[str]:
     """Return the ids of the entries that documents should have."""
     id_of = entry_ids(owner)
     versions = (counted[id_] for id_ in documents if id_ in counted)
     return [
-        id_of(one.document_id, one.indexed_key, ordinal)
-        for one in versions
-        for ordinal in range(one.chunk_count)
+        id_of(version.document_id, version.indexed_key, ordinal)
+        for version in versions
+        for ordinal in range(version.chunk_count)
     ]
 
 
-def _entries(
+def _iter_entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
     """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
@@ -184,7 +186,7 @@ def _entries(
             yield entry
 
 
-def _rows(
+def _list_rows(
     ctx: TenantContext, generation: Generation, entries: Iterable[StoredEntry]
 ) -> list[dict[str, Any]]:
     batch = list(entries)

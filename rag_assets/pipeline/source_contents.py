@@ -122,9 +122,9 @@ class _Comparison:
         self.compared = 0
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
-    def chosen(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def chosen(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield the documents of the share that a listing considers unchanged."""
-        for document in listed:
+        for document in documents:
             self.unseen.discard(document.document_id)
             row = self._rows.get(document.document_id)
             if document.document_id in self._share and _looks_unchanged(document, row):
@@ -234,8 +234,8 @@ def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
         older_than=ctx.clock.now() - _UNSWEPT,
         bytes_a_second=BYTES_A_SECOND,
     )
-    for one in differences:
-        found[one.fault].update(one.document_ids or (one.sha256,))
+    for difference in differences:
+        found[difference.fault].update(difference.document_ids or (difference.sha256,))
     return StoredDrift(
         store="files",
         one="uploaded file",

@@ -99,9 +99,9 @@ class ListingDigest:
         for folder in folders_as_json(find_listed_folders(source) or {}):
             self._add(f"folder/{folder}")
 
-    def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def through(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield documents and add them to the digest."""
-        for document in listed:
+        for document in documents:
             facts = document.facts
             line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
             self._add(f"{line}/{facts.identity}")
@@ -181,7 +181,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 
 
 def compare_source(
-    source: DocumentSource, known: Iterable[CatalogDocument], settings: str = ""
+    source: DocumentSource, documents: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
     """List a source, hash documents that may have changed, and compare; read-only.
 
@@ -194,7 +194,7 @@ def compare_source(
     listed_at_ns = time.time_ns()
     # Read the state first, so that changes during the listing lead to another state.
     known_state = digest_without_listing(source, settings)
-    rows = {document.document_id: document for document in known}
+    rows = {document.document_id: document for document in documents}
     comparison = Comparison(
         KnownDocument(
             document_id=row.document_id,
@@ -235,7 +235,10 @@ def compare_source(
 
 
 def successors(
-    listing: SourceListing, known: Iterable[CatalogDocument], removed: Collection[str], scope: str
+    listing: SourceListing,
+    documents: Iterable[CatalogDocument],
+    removed: Collection[str],
+    scope: str,
 ) -> dict[str, str]:
     """Return new documents with the content and readers of removed documents, by the removed ids.
 
@@ -252,18 +255,18 @@ def successors(
     gone = frozenset(removed)
     return {
         row.document_id: found.document.document_id
-        for row in known
+        for row in documents
         if row.document_id in gone
         and row.status == "READY"
         and (found := fresh.get((row.content_sha256, row.access_scope))) is not None
     }
 
 
-def changes_scope(listing: SourceListing, known: Iterable[CatalogDocument], scope: str) -> bool:
+def changes_scope(listing: SourceListing, documents: Iterable[CatalogDocument], scope: str) -> bool:
     """Return whether a remaining document has other readers in the listing than before.
 
     Args:
-        listing, known, scope: see successors.
+        listing, documents, scope: see successors.
     """
     changed = {
         change.document.document_id: change.document.source_metadata.access_scope or scope
@@ -272,7 +275,7 @@ def changes_scope(listing: SourceListing, known: Iterable[CatalogDocument], scop
     settled = listing.removed | (listing.scoped - changed.keys())
     return any(
         row.access_scope != changed.get(row.document_id, scope)
-        for row in known
+        for row in documents
         if row.status != "DELETED" and row.document_id not in settled
     )
 
@@ -288,9 +291,9 @@ def drop_pruned_changes(ctx: TenantContext, listing: SourceListing) -> SourceLis
 
 
 def _collecting_scopes(
-    listed: Iterable[ListedDocument], scoped: set[str]
+    documents: Iterable[ListedDocument], scoped: set[str]
 ) -> Iterator[ListedDocument]:
-    for document in listed:
+    for document in documents:
         if document.source_metadata.access_scope is not None:
             scoped.add(document.document_id)
         yield document
@@ -422,7 +425,7 @@ def plan_sources(
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
         if not relist and last:
-            listing = _unchanged_listing(ctx, source, settings, last, reuse=reuse_listings)
+            listing = _find_unchanged_listing(ctx, source, settings, last, reuse=reuse_listings)
             if listing is not None:
                 yield SourcePlan(config, source, [], settings, listing)
                 continue
@@ -462,7 +465,7 @@ def plan_sources(
 def _lost_with_their_folder(
     source: DocumentSource,
     listing: SourceListing,
-    known: Sequence[CatalogDocument],
+    documents: Sequence[CatalogDocument],
     former: Mapping[str, FolderIdentity],
 ) -> dict[str, set[str]]:
     """Return the lost documents of each folder that was replaced or is missing.
@@ -479,7 +482,7 @@ def _lost_with_their_folder(
         if now is None or not now.is_same(identity):
             found[folder] = {
                 row.document_id
-                for row in known
+                for row in documents
                 if row.document_id in listing.lost and _is_in_folder(path_from_uri(row.uri), folder)
             }
     return {folder: lost for folder, lost in found.items() if lost}
@@ -523,7 +526,7 @@ def _is_in_folder(path: str, folder: str) -> bool:
     return path.startswith(f"{folder.rstrip('/')}/")
 
 
-def _unchanged_listing(
+def _find_unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
     """Return the listing of a source without a known change; None if it must be listed.

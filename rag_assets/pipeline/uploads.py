@@ -95,7 +95,7 @@ def compare_blobs(
     # Read all rows at once: reading the files takes longer than a transaction may last.
     for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)
-        fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
+        fault = _find_fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
         if fault is None:
             continue
         with catalog.blob_needs.lock_unneeded(ref, [needed.sha256]) as unneeded:
@@ -153,7 +153,7 @@ def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[st
     return [sha256 for sha256 in present if sha256 not in needed]
 
 
-def _fault(
+def _find_fault(
     blobs: TenantBlobs,
     needed: NeededBlob,
     pace: Pace,

@@ -119,7 +119,7 @@ def build_entries(
                 document,
                 chunk,
                 vectors[chunk.text_sha256],
-                _chunk_type(version, chunk, stores),
+                _find_chunk_type(version, chunk, stores),
                 _within(chunk, chunks),
             )
             for chunk in chunks
@@ -138,7 +138,7 @@ def _within(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
     )
 
 
-def _chunk_type(version: Version, chunk: Chunk, stores: Sequence[FactStore]) -> str | None:
+def _find_chunk_type(version: Version, chunk: Chunk, stores: Sequence[FactStore]) -> str | None:
     if chunk.of_block:
         return BLOCK
     if chunk.definition is None or not stores:
@@ -151,7 +151,7 @@ def _version(
 ) -> Version:
     document = item.document
     title = document.said_title or item.title or _file_name(document)
-    passage_source = _passage_source(ctx.tenant, document)
+    passage_source = _find_passage_source(ctx.tenant, document)
     read = document if item.former is None else item.former
     key = indexed_key(
         head.digest,
@@ -187,7 +187,7 @@ def _version(
     )
 
 
-def _passage_source(tenant: Tenant, document: Document) -> str | None:
+def _find_passage_source(tenant: Tenant, document: Document) -> str | None:
     source = next((one for one in tenant.sources if one.name == document.source), None)
     beginning = None if source is None else tenant.source_kind(source).passage_source
     return None if beginning is None else beginning(source, path_from_uri(document.uri))
@@ -228,7 +228,7 @@ def _file_name(document: Document) -> str:
 
 def list_slice_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
     """Return the slice's documents that could be parsed, then former versions of the others."""
-    return find_parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
+    return find_parsed_documents(ctx, work.documents) + _list_former_documents(ctx, work)
 
 
 def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str) -> None:
@@ -237,7 +237,7 @@ def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str)
     ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
 
 
-def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+def _list_former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
     if work.generation.state == "SERVING" or not work.documents:
         return []
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -289,7 +289,7 @@ class NeededKeys:
 def needed_keys(ctx: TenantContext) -> NeededKeys:
     """Return the keys that the lake must keep; all other rows may be deleted."""
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    embedders = {ctx.embedder.embedder_id, *(one.embedder_id for one in generations)}
+    embedders = {ctx.embedder.embedder_id, *(generation.embedder_id for generation in generations)}
     contexts = {
         number: build.context for number, build in find_builds(ctx, generations).items()
     } or {0: ctx}
@@ -306,14 +306,14 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
                 item.chunk_set_key for item in find_parsed_documents(build, documents)
             )
     hashes = ctx.lake.chunk_hashes(chunk_sets)
-    known = LiveKeys(
+    live_keys = LiveKeys(
         parsed=parsed,
         chunk_sets=chunk_sets,
         texts={text for of_document in hashes.values() for text in of_document}
         | texts_of_follow_up(ctx),
         embedders=embedders,
     )
-    return NeededKeys(known, complete=not recorded.unknown)
+    return NeededKeys(live_keys, complete=not recorded.unknown)
 
 
 def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
@@ -323,10 +323,12 @@ def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     ):
         parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()
-        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_keys_to_record(ctx, parsed)))
+        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_iter_keys_to_record(ctx, parsed)))
 
 
-def _keys_to_record(ctx: TenantContext, parsed: Sequence[ParsedDocument]) -> Iterator[RecordedKeys]:
+def _iter_keys_to_record(
+    ctx: TenantContext, parsed: Sequence[ParsedDocument]
+) -> Iterator[RecordedKeys]:
     for item in parsed:
         document = item.document
         yield RecordedKeys(document.document_id, ctx.parse_key(document), item.chunk_set_key)

@@ -78,7 +78,7 @@ class Systems:
 
     def __init__(self, installed: Iterable[InstalledSystem]) -> None:
         self._by_name = _require_unique(
-            "systems", ((found.name, found, found) for found in installed)
+            "systems", ((system.name, system, system) for system in installed)
         )
         self._parts: Mapping[str, Mapping[str, Part]] = {
             kind: self._collect_parts(kind) for kind in PART_KINDS

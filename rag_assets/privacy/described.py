@@ -83,5 +83,9 @@ class StrictScanner:
 
 
 def _rename_by_pattern(span: SecretSpan, described: Sequence[SecretSpan]) -> SecretSpan:
-    rules = (one.rule for one in described if one.start < span.end and span.start < one.end)
+    rules = (
+        secret_span.rule
+        for secret_span in described
+        if secret_span.start < span.end and span.start < secret_span.end
+    )
     return replace(span, rule=next(rules, span.rule))

@@ -255,7 +255,7 @@ class Asker:
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
         answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
         return Asked(
-            {id_: _passages(answer.hits)[:top_k] for id_, answer in answers.items()},
+            {id_: _list_passages(answer.hits)[:top_k] for id_, answer in answers.items()},
             sum("rerank" in answer.degraded for answer in answers.values()),
             embedded,
         )
@@ -279,7 +279,7 @@ class Asker:
             ctx.catalog,
             ctx.store,
             self._embedders,
-            policy=WholeTenant(principal for named in grants for principal in named),
+            policy=WholeTenant(principal for grant in grants for principal in grant),
             vectors=self._vectors,
             journaled=False,
         )
@@ -311,7 +311,7 @@ class Asker:
         return answers
 
 
-def _passages(hits: Sequence[Hit]) -> list[Hit]:
+def _list_passages(hits: Sequence[Hit]) -> list[Hit]:
     """Return a hit for each passage in the hits; of a merged hit, the best passage comes first."""
     return [
         limit_to_passages(hit, [part])

@@ -260,7 +260,7 @@ def _find_documents_in_both(
 ) -> set[str]:
     """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
-    ids |= {one.document_id for named in questions.documents.values() for one in named}
+    ids |= {one.document_id for document in questions.documents.values() for one in document}
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 

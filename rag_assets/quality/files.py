@@ -218,7 +218,7 @@ def read_judgements(
     if wrong := [*wrong, *faults, *refused]:
         raise WrongJudgements(wrong)
     places: dict[str, Place] = {}
-    for judged in (one for entry in entries for one in entry.judgements):
+    for judged in (judgement for entry in entries for judgement in entry.judgements):
         places.setdefault(judged.judgement.path, judged.place)
     return ReadQuestions(tuple(questions), places)
 
@@ -289,7 +289,7 @@ def _combine_entries(
 def _merge_judgements(
     present: Sequence[Judgement], added: Sequence[ReadJudgement]
 ) -> tuple[Judgement, ...]:
-    by_passage = {(one.path, one.quote): one for one in present}
+    by_passage = {(judgement.path, judgement.quote): judgement for judgement in present}
     new = (read.judgement for read in added)
     return tuple((by_passage | {(one.path, one.quote): one for one in new}).values())
 

@@ -141,7 +141,9 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
 
 def _resample(sample: _Numbers) -> _Numbers:
     rng = np.random.default_rng(_SEED)
-    parts = [rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _rows(len(sample))]
+    parts = [
+        rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _iter_rows(len(sample))
+    ]
     return np.concatenate(parts)
 
 
@@ -149,12 +151,12 @@ def _flip_signs(differences: _Numbers) -> _Numbers:
     rng = np.random.default_rng(_SEED)
     parts = [
         (rng.choice((-1.0, 1.0), (rows, len(differences))) * differences).mean(axis=1)
-        for rows in _rows(len(differences))
+        for rows in _iter_rows(len(differences))
     ]
     return np.concatenate(parts)
 
 
-def _rows(questions: int) -> Iterator[int]:
+def _iter_rows(questions: int) -> Iterator[int]:
     """Yield the sizes of sample blocks, which limit memory however many questions there are."""
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     for start in range(0, _SAMPLES, at_once):

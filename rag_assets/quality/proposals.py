@@ -47,14 +47,14 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     each = -(-count // len(documents))
     masker = get_masker(ctx.settings.local)
     found: dict[str, JudgedQuestion] = {}
-    for question in _questions(ctx, documents, each, masker):
+    for question in _iter_questions(ctx, documents, each, masker):
         found.setdefault(question.question, question)
         if len(found) == count:
             break
     return list(found.values())
 
 
-def _questions(
+def _iter_questions(
     ctx: TenantContext, documents: Sequence[Document], each: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     for batch in batched(documents, _READ_AT_ONCE):
@@ -71,19 +71,19 @@ def _propose_from_document(
 ) -> Iterator[JudgedQuestion]:
     title = document.title or parsed.title
     made = 0
-    for passage in _passages(parsed):
-        asked = _format_question(title, passage.headings)
+    for passage in _iter_passages(parsed):
+        question = _format_question(title, passage.headings)
         if made == each:
             return
-        if any(map(masker.holds_credential, (document.uri, asked, passage.quote))):
+        if any(map(masker.holds_credential, (document.uri, question, passage.quote))):
             continue
         made += 1
         key = compute_key("question", document.uri, passage.headings)[:_ID_DIGITS]
         relevant = (Judgement(document.uri, passage.quote),)
-        yield JudgedQuestion(f"{KIND}-{key}", KIND, asked, relevant, synthetic=True)
+        yield JudgedQuestion(f"{KIND}-{key}", KIND, question, relevant, synthetic=True)
 
 
-def _passages(parsed: ParsedText) -> Iterator[_Passage]:
+def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
     """Yield the headings that are followed by prose, deepest headings first."""
     found: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:

@@ -53,11 +53,11 @@ def limit_judgements(
     names = {
         path: frozenset(
             name
-            for one in found
+            for one in document
             if kept is None or one.document_id in kept
             for name in (one.document_id, one.uri)
         )
-        for path, found in documents.items()
+        for path, document in documents.items()
     }
     return [
         replace(
@@ -84,13 +84,13 @@ def _to_stored_question(question: JudgedQuestion) -> StoredQuestion:
     )
 
 
-def _to_judged_question(stored: StoredQuestion) -> JudgedQuestion:
+def _to_judged_question(question: StoredQuestion) -> JudgedQuestion:
     return JudgedQuestion(
-        stored.question_id,
-        stored.kind,
-        stored.question,
-        tuple(Judgement(**judgement) for judgement in stored.judgements),
-        frozenset(stored.pool),
-        stored.relevant_from,
-        stored.synthetic,
+        question.question_id,
+        question.kind,
+        question.question,
+        tuple(Judgement(**judgement) for judgement in question.judgements),
+        frozenset(question.pool),
+        question.relevant_from,
+        question.synthetic,
     )

@@ -77,7 +77,9 @@ def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the tenant's judged questions, except those that were generated from headings."""
-    stored = [one for one in stored_questions(ctx.catalog, ctx.ref.id) if not one.synthetic]
+    stored = [
+        question for question in stored_questions(ctx.catalog, ctx.ref.id) if not question.synthetic
+    ]
     present = limit_judgements(stored, find_judged_documents(ctx.catalog, ctx.ref.id, stored))
     # If all documents of an answerable question are gone, an empty result is not a correct answer
     # to it.

@@ -134,8 +134,8 @@ def _describe_verdict(
     values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
     compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
-        asked = format_count(len(comparison.new.people.ids), "judged question")
-        note = f"only {asked}, fewer than the required {limits.least}: the build is not held back"
+        count = format_count(len(comparison.new.people.ids), "judged question")
+        note = f"only {count}, fewer than the required {limits.least}: the build is not held back"
         return f"{note}; {compared}" if compared else note
     if not lower:
         return compared

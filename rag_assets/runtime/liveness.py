@@ -60,11 +60,11 @@ class ProcessIdentity:
 
     def is_in_sight(self) -> bool:
         """Return whether the pid is valid in our PID namespace, so that it may be signalled."""
-        own = ProcessIdentity.of(os.getpid())
-        if self.host != own.host:
+        identity = ProcessIdentity.of(os.getpid())
+        if self.host != identity.host:
             return False
-        is_same_boot = parse_boot(self.birth) == parse_boot(own.birth)
-        return not self.namespace or (self.namespace == own.namespace and is_same_boot)
+        is_same_boot = parse_boot(self.birth) == parse_boot(identity.birth)
+        return not self.namespace or (self.namespace == identity.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
         """Return whether the process is in sight and alive."""
@@ -165,14 +165,14 @@ def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
 def end_session(leader: int) -> None:
     """End left-over processes of a server's session, such as Dagster's code servers."""
     for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
-        if not _session_members(leader):
+        if not _list_session_members(leader):
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)
-        wait_for(lambda: not _session_members(leader), patience)
+        wait_for(lambda: not _list_session_members(leader), patience)
 
 
-def _session_members(leader: int) -> list[int]:
+def _list_session_members(leader: int) -> list[int]:
     """Return the live processes of a session, without zombies, which may never be reaped."""
     import psutil
 
@@ -208,7 +208,7 @@ def read_pid_namespace(pid: int | str = "self") -> str | None:
 def _read_birth_of_process(pid: int) -> str | None:
     boot = _boot_id()
     if boot is None:
-        return _birth_by_psutil(pid)
+        return _find_birth_by_psutil(pid)
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -232,7 +232,7 @@ def _boot_id() -> str | None:
         return None
 
 
-def _birth_by_psutil(pid: int) -> str | None:
+def _find_birth_by_psutil(pid: int) -> str | None:
     import psutil
 
     try:

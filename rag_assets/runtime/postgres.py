@@ -59,7 +59,7 @@ def server_account(data: Path) -> Account | None:
         return None
     if owner is not None and owner.st_uid != 0:
         return Account(owner.st_uid, owner.st_gid)
-    entry = _entry(_PREFERRED) or _create(_PREFERRED[-1]) or _entry((_LAST_RESORT,))
+    entry = _find_entry(_PREFERRED) or _create(_PREFERRED[-1]) or _find_entry((_LAST_RESORT,))
     if entry is None:
         raise ServiceUnavailable(
             "Postgres refuses to run as root, and no other account is available for it",
@@ -68,7 +68,7 @@ def server_account(data: Path) -> Account | None:
     return Account(entry.pw_uid, entry.pw_gid)
 
 
-def _entry(names: tuple[str, ...]) -> pwd.struct_passwd | None:
+def _find_entry(names: tuple[str, ...]) -> pwd.struct_passwd | None:
     return next((entry for entry in pwd.getpwall() if entry.pw_name in names), None)
 
 
@@ -78,7 +78,7 @@ def _create(name: str) -> pwd.struct_passwd | None:
         return None
     command = [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
     subprocess.run(command, check=False, capture_output=True)  # noqa: S603  (fixed arguments)
-    return _entry((name,))
+    return _find_entry((name,))
 
 
 def allow_traversal(path: Path, account: Account) -> None:
@@ -256,7 +256,7 @@ class EmbeddedPostgres:
         self._remember(replace(identity, roles=passwords))
 
     def _launch(self, account: Account | None, *, again: bool = True) -> _Identity:
-        identity = self._identity()
+        identity = self._find_identity()
         if identity is None:
             raise ServiceUnavailable(
                 f"Postgres's password is lost: {self._identity_file} is missing or damaged",
@@ -307,7 +307,7 @@ class EmbeddedPostgres:
         """Wait until the processes of a killed server have ended, and kill those that remain."""
         deadline = time.monotonic() + _ORPHAN_SECONDS
         while orphans := _list_processes(self._data):
-            if (server := self._postmaster()) in orphans:
+            if (server := self._find_postmaster()) in orphans:
                 raise ServiceUnavailable(
                     f"Postgres already uses {self._data} as process {server}, which"
                     f" {self.process.pid_file} does not record",
@@ -320,7 +320,7 @@ class EmbeddedPostgres:
                 deadline += 5
             time.sleep(0.1)
 
-    def _postmaster(self) -> int | None:
+    def _find_postmaster(self) -> int | None:
         """Return the pid that Postgres itself recorded in its data folder."""
         try:
             return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
@@ -328,11 +328,11 @@ class EmbeddedPostgres:
             return None
 
     def _answers(self) -> bool:
-        identity = self._identity()
+        identity = self._find_identity()
         return identity is not None and _answers(identity)
 
     def _running_identity(self) -> _Identity:
-        identity = self._identity()
+        identity = self._find_identity()
         if identity is None or self.process.find() is None:
             raise ServiceUnavailable(
                 f"Postgres is not running (its data is in {self.directory})",
@@ -340,7 +340,7 @@ class EmbeddedPostgres:
             )
         return identity
 
-    def _identity(self) -> _Identity | None:
+    def _find_identity(self) -> _Identity | None:
         try:
             return _Identity(**json.loads(self._identity_file.read_text()))
         except (OSError, ValueError, TypeError):

@@ -42,7 +42,7 @@ def keep_private(local: Path) -> None:
         ) from error
     _require_owner(local)
     group = _group_of_postgres(local)
-    for path in _entries(local):
+    for path in _iter_entries(local):
         # Files on a file system without permissions cannot be closed; `list_exposed` reports them.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
@@ -76,7 +76,7 @@ def list_exposed(local: Path) -> list[Path]:
     group = _group_of_postgres(local)
     return [
         path
-        for path in _entries(local)
+        for path in _iter_entries(local)
         if _is_open(path, group if _leads_to_postgres(local, path) else None)
     ]
 
@@ -87,7 +87,7 @@ def let_group_pass(folder: Path, group: int) -> None:
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
 
 
-def _entries(local: Path) -> Iterator[Path]:
+def _iter_entries(local: Path) -> Iterator[Path]:
     yield local
     for entry in os.scandir(local):
         if not entry.is_symlink():

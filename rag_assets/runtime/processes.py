@@ -258,7 +258,7 @@ class BackgroundProcess:
                     )
             except OSError as error:
                 raise ServiceUnavailable(
-                    f"{self.name} could not be started: {error}", hint=self._remedy(error)
+                    f"{self.name} could not be started: {error}", hint=self._find_remedy(error)
                 ) from error
         adopt(child)
         record = ProcessRecord(
@@ -369,7 +369,7 @@ class BackgroundProcess:
         ]
         return shown[-lines:]
 
-    def _remedy(self, error: OSError) -> str | None:
+    def _find_remedy(self, error: OSError) -> str | None:
         if error.errno not in _NO_SPACE:
             return None
         return f"free disk space for its log {self.log_file}, or delete old logs there"

@@ -206,7 +206,7 @@ class FolderTrees:
     @property
     def roots(self) -> set[str]:
         """Return the watched roots that have not been replaced by another folder."""
-        return {root for root, identity in self._roots.items() if _identity(root) == identity}
+        return {root for root, identity in self._roots.items() if _find_identity(root) == identity}
 
     def wake(self) -> None:
         """Make `read` return immediately."""
@@ -223,7 +223,7 @@ class FolderTrees:
             OSError: the root cannot be watched.
         """
         self.remove(root)  # The path may have pointed to another folder before.
-        identity = _identity(root)
+        identity = _find_identity(root)
         if identity is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
@@ -290,7 +290,7 @@ class FolderTrees:
         """Watch all folders below a folder."""
         waiting = [folder]
         while waiting:
-            for path in _subfolders(waiting.pop()):
+            for path in _list_subfolders(waiting.pop()):
                 if self._skipped(path):
                     continue
                 try:
@@ -324,7 +324,7 @@ class FolderTrees:
         self._watches.pop(self._folders.pop(watch), None)
 
 
-def _subfolders(folder: str) -> list[str]:
+def _list_subfolders(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -332,7 +332,7 @@ def _subfolders(folder: str) -> list[str]:
         return []
 
 
-def _identity(folder: str) -> tuple[int, int] | None:
+def _find_identity(folder: str) -> tuple[int, int] | None:
     try:
         found = os.stat(folder)  # noqa: PTH116
     except OSError:

@@ -142,14 +142,14 @@ class Watcher:
 
     def _listen(self) -> None:
         """Mark the tenants that the catalog reports."""
-        for told in self._catalog.changes.notifications(timeout=_REFRESH_SECONDS):
+        for notification in self._catalog.changes.notifications(timeout=_REFRESH_SECONDS):
             if self._stopped.is_set():
                 return
             self._seen[self._listen.__name__] = time.monotonic()
-            if told == TENANTS:
+            if notification == TENANTS:
                 self._refreshing.set()
-            elif told is not None:
-                self._marks.changed([told])
+            elif notification is not None:
+                self._marks.changed([notification])
 
     def _look_for_hooks(self) -> None:
         """Mark the tenants that Git hooks report."""

@@ -233,7 +233,7 @@ class DocumentReader:
 def _build_text(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
     fields = chunks[0].fields
     # Leave out blocks of pages, since passages also contain their text.
-    text = "".join(_join_chunks(one for one in chunks if not one.fields.get("within")))
+    text = "".join(_join_chunks(chunk for chunk in chunks if not chunk.fields.get("within")))
     return DocumentText(document_id, fields["uri"], fields.get("title"), text)
 
 

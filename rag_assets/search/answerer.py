@@ -191,7 +191,7 @@ async def compare_meanings(
 
     The result is empty if the model cannot be used, because that must not make the answer fail.
     """
-    asked = [one for one in cited if one.is_open]
+    asked = [cited_hit for cited_hit in cited if cited_hit.is_open]
     texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
     if not texts:
         return {}

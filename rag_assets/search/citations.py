@@ -239,7 +239,7 @@ class _Evidence:
     @property
     def language(self) -> str | None:
         """Return the language of the passages; None if uncertain."""
-        return _language(self.named.text)
+        return _find_language(self.named.text)
 
     @classmethod
     def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
@@ -294,11 +294,11 @@ def _collect_evidence(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 @lru_cache(maxsize=64)
 def _read_evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
-    named = NamedWords(text, context)
-    analysis = choose_analysis(text, _language(text))
+    named_words = NamedWords(text, context)
+    analysis = choose_analysis(text, _find_language(text))
     words = _compute_stems(text, analysis)
     return _Evidence(
-        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named
+        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named_words
     )
 
 
@@ -311,7 +311,7 @@ def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
 
 def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
     everything = _merge_evidence(tuple(evidence.values()))
-    language = _language(blank_markers(answer))
+    language = _find_language(blank_markers(answer))
     sentences = tuple(
         _judge_sentence(answer, piece, evidence, everything, language)
         for piece in split_answer(answer)
@@ -329,7 +329,7 @@ def _judge_sentence(
 ) -> Sentence:
     text = answer[piece.start : piece.end]
     cites = cited_numbers(text)
-    named = Addresses.of(text)
+    addresses = Addresses.of(text)
     claim = blank_markers(text)
     found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
     claimed = found.list_claim_words(claim)
@@ -337,19 +337,21 @@ def _judge_sentence(
     verdict: Verdict
     missing: tuple[str, ...] = ()
     if not cites:
-        verdict = "uncited" if named.links or _is_claim(text, piece) else "no claim"
+        verdict = "uncited" if addresses.links or _is_claim(text, piece) else "no claim"
     elif not any(n in evidence for n in cites):
         verdict = "unknown"
     else:
         verdict = "unsupported"
-        language = _language(claim) or language
+        language = _find_language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
-        if found.knows(named) and (is_foreign or _is_alike(claimed, found)):
+        if found.knows(addresses) and (is_foreign or _is_alike(claimed, found)):
             rule = _list_missing_across_languages if is_foreign else _list_missing
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
-                spoken = found.language or language or _guessed_language(found.named.text) or ""
-                texts = tuple(one.text for one in found.named.parts or (found.named,))
+                spoken = (
+                    found.language or language or _find_guessed_language(found.named.text) or ""
+                )
+                texts = tuple(part.text for part in found.named.parts or (found.named,))
                 missing = tuple(find_contradictions(claim, texts, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
@@ -405,12 +407,12 @@ def _compute_stems(text: str, analysis: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _guessed_language(text: str) -> str | None:
+def _find_guessed_language(text: str) -> str | None:
     return language_of_text(text, is_guess=True)
 
 
 @lru_cache(maxsize=256)
-def _language(text: str) -> str | None:
+def _find_language(text: str) -> str | None:
     return language_of_text(text)
 
 

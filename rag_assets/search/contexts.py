@@ -105,7 +105,7 @@ def _fold_character(character: str) -> str:
     if _is_rule(character):
         return "-"
     compatible = unicodedata.normalize("NFKD", character)
-    whole = None if compatible.isascii() else _prototype(character)
+    whole = None if compatible.isascii() else _find_prototype(character)
     # Unicode's data maps both the capital I and the small l to the same letter.
     if whole is not None and whole != "l":
         return whole
@@ -121,15 +121,15 @@ def _get_lookalike(character: str) -> str:
     # and unassigned ones.
     if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
-    found = _prototype(character)
+    found = _find_prototype(character)
     if found is not None:
         return found
     small = unicodedata.normalize("NFKD", character.casefold())
     seen = [each for each in small if unicodedata.category(each)[0] not in "MZC"]
-    return "".join(_prototype(each) or each for each in seen)
+    return "".join(_find_prototype(each) or each for each in seen)
 
 
-def _prototype(character: str) -> str | None:
+def _find_prototype(character: str) -> str | None:
     """Return the lower-case ASCII letter, digit or symbol that a character looks like, or None."""
     if character.isascii():
         return character.casefold()
@@ -138,7 +138,7 @@ def _prototype(character: str) -> str | None:
     found = _prototypes().get(character)
     if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
-    return found or _small_capital(character)
+    return found or _find_small_capital(character)
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +160,7 @@ def _prototypes() -> Mapping[str, str]:
     }
 
 
-def _small_capital(character: str) -> str | None:
+def _find_small_capital(character: str) -> str | None:
     """Return the letter of a small capital such as \u1d00: Unicode compares capitals only."""
     _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if small and len(letter) == 1 else None

@@ -102,19 +102,19 @@ def find_contradictions(claim: str, passages: tuple[str, ...], language: str) ->
 # An answer is checked several times.
 @lru_cache(maxsize=256)
 def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
-    said = parse_statement(claim, language)
-    if not said.content or len(said.words) > _MOST_WORDS:
+    statement = parse_statement(claim, language)
+    if not statement.content or len(statement.words) > _MOST_WORDS:
         return ()
     parsed = parse_passages(passages, language)
-    bounds = tuple(_list_contrary_bounds(said, claim, parsed))
+    bounds = tuple(_list_contrary_bounds(statement, claim, parsed))
     rules: tuple[Callable[[Statement, Statement], str | None], ...]
     rules = (_find_denial, _find_lack, _find_opposite, _find_exchange)
-    meant = _list_comparable(said, parsed)
+    meant = _list_comparable(statement, parsed)
     for rule in rules:
-        if rule is _find_denial and _is_denied_elsewhere(said, parsed):
+        if rule is _find_denial and _is_denied_elsewhere(statement, parsed):
             continue
-        denied = _list_focused(said, meant, parsed) if rule is _find_denial else []
-        contrary = _first_if_in_all(rule(said, sentence) for sentence in denied or meant)
+        denied = _list_focused(statement, meant, parsed) if rule is _find_denial else []
+        contrary = _first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
@@ -122,7 +122,7 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _first_if_in_all(contrary_in(said, sentence) for sentence in meant)
+        contrary = _first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
@@ -155,12 +155,12 @@ def _is_denied_elsewhere(said: Statement, passage: ParsedPassage) -> bool:
 
 
 def _list_focused(
-    said: Statement, meant: Sequence[Statement], passage: ParsedPassage
+    said: Statement, statements: Sequence[Statement], passage: ParsedPassage
 ) -> list[Statement]:
     """Return the statements about the words that a claim denies; empty if opposite words decide."""
-    if any(pairs_of_opposites(said, one) for one in meant):
+    if any(pairs_of_opposites(said, statement) for statement in statements):
         return []
-    near = [one for one in meant if said.focus & one.content]
+    near = [statement for statement in statements if said.focus & statement.content]
     return near or [
         one for one, _ in passage.whole.like(said, _DENIED_APART) if said.focus & one.content
     ]

@@ -154,11 +154,14 @@ class Figures:
         found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
         minutes = {one for _, readings in _find_times(rest, whole_hours=True) for one in readings}
         quantities = [
-            q for one in _find_quantities(rest) for reading in one.quantities for q in reading
+            q
+            for quantity in _find_quantities(rest)
+            for reading in quantity.quantities
+            for q in reading
         ]
         quantities += _find_number_words(rest)
         parts = {_key(part) for date in found for part in date if part is not None}
-        parts |= {_key(part) for part in _parts_of_times(rest)}
+        parts |= {_key(part) for part in _iter_parts_of_times(rest)}
         return cls(
             frozenset().union(parts, *(q.values for q in quantities)),
             frozenset().union(parts, *(q.values for q in quantities if not q.units)),
@@ -241,15 +244,15 @@ def _find_figures(text: str) -> Iterator[Figure]:
         values, units = word_values(run[0]), _parse_unit(text, run.end())
         if units and min(values) > 1:
             yield Figure(run[0], ((Quantity(frozenset(map(_key, values)), units),),))
-    text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
+    text = _TIME.sub(lambda time: _blank(time) if _list_minutes(time) else time[0], text)
     yield from _find_quantities(text)
     for word in _WORD.finditer(text):
         # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
         # claim's own.
         values, units = word_values(word[0]), _parse_unit(text, word.end())
         if values and units and min(values) > 1:
-            found = Quantity(frozenset(map(_key, values)), units)
-            yield Figure(word[0], ((found,),))
+            quantity = Quantity(frozenset(map(_key, values)), units)
+            yield Figure(word[0], ((quantity,),))
 
 
 def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
@@ -257,7 +260,7 @@ def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
     found: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
-        readings = frozenset(_readings_of_date(match.groupdict()))
+        readings = frozenset(_iter_readings_of_date(match.groupdict()))
         if not readings:
             return match[0]
         found.append((match[0], readings))
@@ -268,17 +271,17 @@ def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
     return text, found
 
 
-def _readings_of_date(parts: Mapping[str, str | None]) -> Iterator[Date]:
+def _iter_readings_of_date(parts: Mapping[str, str | None]) -> Iterator[Date]:
     written_year = parts.get("year")
     year = None if written_year is None else int(written_year)
     if year is not None and len(written_year or "") == len("26"):
         year += _CENTURY
-    for month, day in _months_and_days(parts):
+    for month, day in _iter_months_and_days(parts):
         if 1 <= month <= _MONTHS and (day is None or 1 <= day <= _DAYS):
             yield year, month, day
 
 
-def _months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int | None]]:
+def _iter_months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int | None]]:
     first, second = parts.get("first"), parts.get("second")
     if first is not None and second is not None:
         # The first number may be the day or the month.
@@ -292,7 +295,7 @@ def _months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int
 
 def _find_times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, frozenset[int]]]:
     for time in _TIME.finditer(text):
-        if readings := _minutes(time):
+        if readings := _list_minutes(time):
             yield time[0], readings
     if whole_hours:
         # 15 h and 15 heures are a time of the day as well as a quantity.
@@ -304,7 +307,7 @@ def _find_times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, 
                     yield figure.written, minutes
 
 
-def _minutes(time: re.Match[str]) -> frozenset[int]:
+def _list_minutes(time: re.Match[str]) -> frozenset[int]:
     """Return the readings of a time, in minutes of the day; empty if it is not a valid time."""
     hour, minute = int(time["hour"]), int(time["minute"] or 0)
     is_marked = bool(time["half"] or time["clock"])
@@ -318,9 +321,9 @@ def _minutes(time: re.Match[str]) -> frozenset[int]:
     return frozenset({half + _MINUTES_OF_HALF_A_DAY * (time["half"] == "p")})
 
 
-def _parts_of_times(text: str) -> Iterator[int]:
+def _iter_parts_of_times(text: str) -> Iterator[int]:
     for time in _TIME.finditer(text):
-        if _minutes(time):
+        if _list_minutes(time):
             yield from (int(part) for part in (time["hour"], time["minute"]) if part)
 
 
@@ -332,20 +335,22 @@ def _find_quantities(text: str) -> Iterator[Figure]:
             if name not in UNITS:
                 yield Figure(name, literal=name)
             continue
-        readings = _readings_of_number(number[0])
+        readings = _list_readings_of_number(number[0])
         if not readings:
             yield Figure(number[0], literal=number[0])
             continue
-        yield Figure(number[0], tuple(_to_quantities(text, start, end, one) for one in readings))
+        yield Figure(
+            number[0], tuple(_to_quantities(text, start, end, reading) for reading in readings)
+        )
 
 
-def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
+def _list_readings_of_number(written: str) -> list[list[frozenset[float]]]:
     """Return the readings of a number, each a list of numbers; empty for a version like 3.11.7."""
     if " " in written:
-        joined = _readings_of_number(written.replace(" ", ""))
+        joined = _list_readings_of_number(written.replace(" ", ""))
         return [
             *joined,
-            [frozenset({value}) for part in written.split() for value in _plain_values(part)],
+            [frozenset({value}) for part in written.split() for value in _iter_plain_values(part)],
         ]
     signs = re.findall(r"\D", written)
     groups = re.split(r"\D", written)
@@ -366,8 +371,8 @@ def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
     return []
 
 
-def _plain_values(part: str) -> Iterable[float]:
-    [[values]] = _readings_of_number(part)
+def _iter_plain_values(part: str) -> Iterable[float]:
+    [[values]] = _list_readings_of_number(part)
     return values
 
 

@@ -100,18 +100,18 @@ def group_enclosed(candidates: Sequence[Candidate]) -> Enclosed:
         candidates: best first. If several passages contain a block, the best passage is shown.
     """
     passages = {
-        (one.document_id, one.index_key, one.ordinal): (at, one)
-        for at, one in enumerate(candidates)
-        if not one.within
+        (candidate.document_id, candidate.index_key, candidate.ordinal): (at, candidate)
+        for at, candidate in enumerate(candidates)
+        if not candidate.within
     }
     shown: dict[str, Candidate] = {}
     blocks: dict[str, Candidate] = {}
-    for one in candidates:
-        version = one.document_id, one.index_key
-        around = [passages[place] for n in one.within if (place := (*version, n)) in passages]
-        shown[one.id] = min(around, key=lambda found: found[0])[1] if around else one
+    for candidate in candidates:
+        version = candidate.document_id, candidate.index_key
+        around = [passages[place] for n in candidate.within if (place := (*version, n)) in passages]
+        shown[candidate.id] = min(around, key=lambda found: found[0])[1] if around else candidate
         if around:
-            blocks.setdefault(shown[one.id].id, one)
+            blocks.setdefault(shown[candidate.id].id, candidate)
     return Enclosed(shown, blocks)
 
 
@@ -151,10 +151,13 @@ def _first_adjoining(
     same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]
 ) -> Candidate:
     """Return the first of equally good candidates that adjoins a kept one, or else the first."""
-    for one in same:
-        beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
-        if one.score == same[0].score and not beside.isdisjoint(kept):
-            return one
+    for candidate in same:
+        beside = {
+            (candidate.document_id, candidate.index_key, candidate.ordinal + step)
+            for step in (-1, 1)
+        }
+        if candidate.score == same[0].score and not beside.isdisjoint(kept):
+            return candidate
     return same[0]
 
 
@@ -443,7 +446,9 @@ def merge_passages(parts: Sequence[Passage]) -> Passage:
         "end": at,
     }
     fields["context"] = first.get("context", "")  # The context belongs to the start of the text.
-    fields["heading_path"] = _common_headings([part.fields["heading_path"] for part in ordered])
+    fields["heading_path"] = _list_common_headings(
+        [part.fields["heading_path"] for part in ordered]
+    )
     blocks: dict[str, int] = {}
     for part in ordered:
         ids, starts = part.fields.get("block_id") or (), part.fields.get("block_starts") or ()
@@ -475,7 +480,7 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
     for passage in passages:
         wording = Wording(passage.fields["text"])
         # Near copies have at least one of these keys in common.
-        keys: list[tuple[object, ...]] = [(_years(passage), passage.fields.get("context"))]
+        keys: list[tuple[object, ...]] = [(_list_years(passage), passage.fields.get("context"))]
         if len(passages) > _MOST_IN_PAIRS:
             figures = frozenset(wording.figures.items())
             keys = [(*keys[0], figures, shingle) for shingle in wording.first_shingles]
@@ -571,7 +576,7 @@ def _get_first(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _common_headings(paths: Sequence[Sequence[str]]) -> list[str]:
+def _list_common_headings(paths: Sequence[Sequence[str]]) -> list[str]:
     """Return the headings with which all paths start."""
     count = 0
     for headings in zip(*paths, strict=False):
@@ -581,7 +586,7 @@ def _common_headings(paths: Sequence[Sequence[str]]) -> list[str]:
     return list(paths[0][:count])
 
 
-def _years(passage: Passage) -> frozenset[str]:
+def _list_years(passage: Passage) -> frozenset[str]:
     """Return the years in a document's title, headings and address."""
     fields = passage.fields
     named = (fields.get("title") or "", passage.candidate.uri, *fields["heading_path"])

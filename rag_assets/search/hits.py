@@ -448,7 +448,7 @@ def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
         hit: a hit of several passages.
         ranges: consecutive passage ranges of this hit.
     """
-    first, end = ranges[0], max(one.end for one in ranges)
+    first, end = ranges[0], max(passage_range.end for passage_range in ranges)
     return replace(
         hit,
         text=hit.text[first.start - hit.start : end - hit.start],

@@ -167,9 +167,9 @@ class Caller(_Model):
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:
-        named = build_principals(self.role, self.principals)
-        if named != self.principals:
-            object.__setattr__(self, "principals", named)
+        principals = build_principals(self.role, self.principals)
+        if principals != self.principals:
+            object.__setattr__(self, "principals", principals)
         return self
 
 
@@ -240,7 +240,7 @@ def _list_spellings(value: _Value | None) -> tuple[str | None, ...]:
     if value is None:
         return (None,)
     if isinstance(value, str):
-        number = _written_number(value)
+        number = _find_written_number(value)
         return (value,) if number is None else _list_spellings(number)
     if isinstance(value, bool):
         return ("true" if value else "false",)
@@ -250,7 +250,7 @@ def _list_spellings(value: _Value | None) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys((*whole, str(value), short)))
 
 
-def _written_number(text: str) -> float | None:
+def _find_written_number(text: str) -> float | None:
     """Return the number that is usually written in this form, if any; 1.10 is a version instead."""
     if not _NUMBER.fullmatch(text):
         return None

@@ -123,7 +123,7 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
     found = systems or installed_systems()
     return StepLists(
         added=found.load("retrieval_steps", reserved=BUILT_IN),
-        profiles={name: one.retrieval_steps for name, one in found.profiles.items()},
+        profiles={name: profile.retrieval_steps for name, profile in found.profiles.items()},
     )
 
 
@@ -141,7 +141,7 @@ def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFac
         ("score", "before", "read"),
         ("rerank", "after", "read"),
         ("gather", "after", "read"),
-        *_rules_of_systems(names, known),
+        *_iter_rules_of_systems(names, known),
     )
     for name, relation, other in rules:
         is_used = name in places and other in places
@@ -156,7 +156,7 @@ def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFac
         )
 
 
-def _rules_of_systems(
+def _iter_rules_of_systems(
     names: Sequence[str], known: Mapping[str, StepFactory]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the rules for the order of steps that the trusted steps in a list declare."""

@@ -35,8 +35,8 @@ def fuse_rankings(
     weights = weigh_rankings(rankings, scores)
     return fuse(
         [
-            _normalize_ranking(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
-            for ranking, found in zip(rankings, scores, strict=True)
+            _normalize_ranking(ranking, score, ranking.weight * weights.get(ranking.kind, 1.0))
+            for ranking, score in zip(rankings, scores, strict=True)
         ]
     )
 
@@ -50,9 +50,9 @@ def weigh_rankings(
     however it is divided between them. So other rankings, such as a walk, keep their influence.
     """
     first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
-    for ranking, found in zip(rankings, scores, strict=True):
+    for ranking, score in zip(rankings, scores, strict=True):
         if not ranking.preferred:
-            first.setdefault(ranking.kind, (ranking, found))
+            first.setdefault(ranking.kind, (ranking, score))
     if "words" not in first:
         return {}
     ranking, words = first["words"]
@@ -129,8 +129,8 @@ def _best_scores(
     A passage that is shown in place of its blocks has the highest of their scores.
     """
     scores: dict[str, float] = {}
-    for one in rankings:
-        for candidate in one.candidates if one.kind == kind else ():
+    for ranking in rankings:
+        for candidate in ranking.candidates if ranking.kind == kind else ():
             for id_ in {candidate.id, within.shown[candidate.id].id}:
                 scores[id_] = max(candidate.score, scores.get(id_, candidate.score))
     return scores

@@ -201,8 +201,8 @@ async def find_equal_texts(
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
-    wanted = RankingRequest(by, _MOST_EQUAL, build_entry_filter(progress), symbols=True)
-    [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [wanted])
+    request = RankingRequest(by, _MOST_EQUAL, build_entry_filter(progress), symbols=True)
+    [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [request])
     return found
 
 
@@ -212,12 +212,12 @@ def _merge_cosines(
     """Return all known cosines; a passage shown for its block has the higher of both cosines."""
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
     known = {**progress.cosines, **read}
-    for one in order:
-        if one.block is not None:
-            pair = (one.id, one.block.id)
+    for distinct in order:
+        if distinct.block is not None:
+            pair = (distinct.id, distinct.block.id)
             both = [of[id_] for of in (progress.cosines, read) for id_ in pair if id_ in of]
             if both:
-                known[one.id] = max(both)
+                known[distinct.id] = max(both)
     return known
 
 
@@ -263,14 +263,15 @@ class Join:
 
 def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
     known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
-    return [one for one in equal if one.id not in known]
+    return [candidate for candidate in equal if candidate.id not in known]
 
 
 def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
     """Return whether only outdated versions of a readable document were found."""
     confirmed = {one.document_id for one in found.by_id.values()}
     return any(
-        one.document_id in found.versions and one.document_id not in confirmed for one in others
+        other.document_id in found.versions and other.document_id not in confirmed
+        for other in others
     )
 
 
@@ -399,7 +400,9 @@ def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress
         most: highest factor of the number of candidates in the first attempt.
     """
     factor = _MORE * progress.fetch_factor
-    if factor > most or not any(_may_have_more_hits(progress, one) for one in progress.rankings):
+    if factor > most or not any(
+        _may_have_more_hits(progress, ranking) for ranking in progress.rankings
+    ):
         return None
     if recall_limit(again := replace(progress, fetch_factor=factor)) <= recall_limit(progress):
         return None

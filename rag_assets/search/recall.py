@@ -294,11 +294,15 @@ class Verify:
         index_name = progress.serving.index_name
         former = self._known.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(
-            (one.document_id, one.index_key, verified.versions[one.document_id].indexed_key)
+            (
+                candidate.document_id,
+                candidate.index_key,
+                verified.versions[candidate.document_id].indexed_key,
+            )
             for ranking in progress.rankings
             if former and ranking.kind == "walk"
-            for one in ranking.candidates
-            if one.document_id in former
+            for candidate in ranking.candidates
+            if candidate.document_id in former
         )
 
     async def again(self, progress: SearchProgress) -> SearchProgress:
@@ -358,8 +362,10 @@ def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
 def _first_of_each(verified: Verified, count: int) -> Verified:
     """Return the candidates that a search that filters by scopes would have fetched."""
     rankings = [
-        replace(one, candidates=one.candidates[:count]) if one.kind == "vector" else one
-        for one in verified.rankings
+        replace(ranking, candidates=ranking.candidates[:count])
+        if ranking.kind == "vector"
+        else ranking
+        for ranking in verified.rankings
     ]
     return replace(verified, rankings=rankings)
 

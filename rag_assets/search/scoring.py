@@ -258,8 +258,8 @@ def order_scores(
     """
     cosines = [best_cosine(progress, passage) for passage in passages]
     known = [cosine for cosine in cosines if cosine is not None]
-    rankings = [one for one in progress.confirmed.rankings if one.weight]
-    kinds = {"preferred" if one.preferred else one.kind for one in rankings}
+    rankings = [ranking for ranking in progress.confirmed.rankings if ranking.weight]
+    kinds = {"preferred" if ranking.preferred else ranking.kind for ranking in rankings}
     reranking = progress.reranking
     if reranking is not None and reranking.scores:
         reranked = blend_scores(reranking, [*reranking.scores], progress.fused)

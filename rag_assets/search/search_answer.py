@@ -134,7 +134,7 @@ class Origins:
             settings: settings that define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
-        found = {one.name: _open_source(one, tenant, context) for one in tenant.sources}
+        found = {source.name: _open_source(source, tenant, context) for source in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
     def add_origins(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -152,7 +152,7 @@ class Origins:
 def describes_origins(tenant: Tenant) -> bool:
     """Return whether a tenant has a source that reads facts and describes its files' origins."""
     return tenant.reads_facts and any(
-        tenant.source_kind(one).describe is not None for one in tenant.sources
+        tenant.source_kind(source).describe is not None for source in tenant.sources
     )
 
 

@@ -266,7 +266,7 @@ class Addresses:
         # `[at]`.
         seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
-            next(found for found in link.groups() if found is not None)
+            next(group for group in link.groups() if group is not None)
             for link in _LINK.finditer(seen)
         )
         names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
@@ -295,7 +295,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
-    found = (number for marker in _MARKER.finditer(text) for number in _numbers(marker))
+    found = (number for marker in _MARKER.finditer(text) for number in _iter_numbers(marker))
     return tuple(dict.fromkeys(found))
 
 
@@ -315,7 +315,7 @@ def only_known_markers(text: str, known: Container[int]) -> str:
 
 
 def _plain(marker: re.Match[str], known: Container[int]) -> str:
-    numbers = tuple(_numbers(marker))
+    numbers = tuple(_iter_numbers(marker))
     if not numbers:
         return marker[0]
     kept = dict.fromkeys(str(number) for number in numbers if number in known)
@@ -323,10 +323,10 @@ def _plain(marker: re.Match[str], known: Container[int]) -> str:
 
 
 def _blank_marker(marker: re.Match[str]) -> str:
-    return " " * len(marker[0]) if tuple(_numbers(marker)) else marker[0]
+    return " " * len(marker[0]) if tuple(_iter_numbers(marker)) else marker[0]
 
 
-def _numbers(marker: re.Match[str]) -> Iterator[int]:
+def _iter_numbers(marker: re.Match[str]) -> Iterator[int]:
     """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
     ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
     if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
@@ -366,7 +366,7 @@ def split_answer(answer: str) -> Iterator[Piece]:
         if block.role != "prose":
             yield block
             continue
-        ends = _sentence_ends(answer, prose, block)
+        ends = _iter_sentence_ends(answer, prose, block)
         for start, end in pairwise([block.start, *ends, block.end]):
             yield Piece(start, end, "prose")
 
@@ -377,7 +377,7 @@ def list_sign(text: str) -> str:
     return sign[0] if sign else ""
 
 
-def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
+def _iter_sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
     lead = _LEAD.match(prose, line.start, line.end)
     begun = lead.end() if lead else line.start
     start = end = line.start
@@ -406,8 +406,8 @@ def _word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, in
 
 
 def _has_address(word: str) -> bool:
-    found = Addresses.of(word)
-    return bool(found.links or found.names)
+    addresses = Addresses.of(word)
+    return bool(addresses.links or addresses.names)
 
 
 def _may_continue(answer: str, cut: int) -> bool:
@@ -447,7 +447,7 @@ def _attach_markers(answer: str, prose: str) -> Iterator[Piece]:
     """Yield blocks; lines after a block that contain only markers are part of it."""
     held: Piece | None = None
     open_ended = False
-    for block in _blocks(prose):
+    for block in _iter_blocks(prose):
         blank = prose[block.start : block.end].isspace()
         marks = blank and not answer[block.start : block.end].isspace()
         if held and open_ended and marks:
@@ -460,7 +460,7 @@ def _attach_markers(answer: str, prose: str) -> Iterator[Piece]:
         yield held
 
 
-def _blocks(prose: str) -> Iterator[Piece]:
+def _iter_blocks(prose: str) -> Iterator[Piece]:
     """Yield lines, since headings and list items end with their line. A fence is one block."""
     lines = prose.splitlines(keepends=True)
     at = number = 0

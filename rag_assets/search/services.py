@@ -98,8 +98,8 @@ class _Known:
 
     def drop(self, documents: Iterable[str]) -> None:
         """Remove documents from the cache."""
-        for one in documents:
-            entries = self.documents.pop(one, None)
+        for document in documents:
+            entries = self.documents.pop(document, None)
             self.count -= 0 if entries is None else len(entries) + 1
 
 
@@ -193,17 +193,18 @@ class KnownEntries:
         return known
 
     def _keep(self, known: _Known, documents: Sequence[str], found: Sequence[Candidate]) -> None:
-        by_document: dict[str, list[Candidate]] = {one: [] for one in documents}
+        by_document: dict[str, list[Candidate]] = {document: [] for document in documents}
         for candidate in found:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
             known.add(document_id, sorted(entries, key=lambda one: one.id))
         while (
-            len(self._builds) > 1 and sum(one.count for one in self._builds.values()) > self._most
+            len(self._builds) > 1
+            and sum(build.count for build in self._builds.values()) > self._most
         ):
             self._builds.popitem(last=False)
         if known.count > self._most:
-            known.drop([one for one in known.documents if one not in by_document])
+            known.drop([document for document in known.documents if document not in by_document])
 
 
 def _list_entries(places: Sequence[Place], known: _Known) -> list[Candidate]:

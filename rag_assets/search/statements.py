@@ -266,7 +266,7 @@ class ParsedPassage:
     def parts(self) -> StatementIndex:
         """Return the segments of the sentences, indexed by their words."""
         return StatementIndex(
-            tuple(dict.fromkeys(part for one in self.sentences for part in one.parts))
+            tuple(dict.fromkeys(part for sentence in self.sentences for part in sentence.parts))
         )
 
     @cached_property
@@ -408,11 +408,11 @@ def _parse_cached(sentence: str, language: str) -> Statement:
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:
     folded = plain_text(blank_addresses(text))
     if language in UNSPACED:
-        return tuple(_unspaced_words(folded, language))
-    return tuple(_spaced_words(folded, language))
+        return tuple(_iter_unspaced_words(folded, language))
+    return tuple(_iter_spaced_words(folded, language))
 
 
-def _spaced_words(text: str, language: str) -> Iterator[Word]:
+def _iter_spaced_words(text: str, language: str) -> Iterator[Word]:
     stemmer, starts = find_stemmer(language), get_word_list("clauses", language)
     unmeant = get_word_list("negators", language) | starts | QUANTIFIERS
     necessary = get_word_list("necessary", language)
@@ -438,7 +438,7 @@ def _spaced_words(text: str, language: str) -> Iterator[Word]:
         )
 
 
-def _unspaced_words(text: str, language: str) -> Iterator[Word]:
+def _iter_unspaced_words(text: str, language: str) -> Iterator[Word]:
     """Yield the words of a text that are in the word lists, and its other characters one by one."""
     negators = get_word_list("negators", language)
     clause = 0
@@ -483,7 +483,9 @@ def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
 def stems_of_value(statement: Statement, value: str) -> Iterator[str]:
     """Yield the stems of the words of a statement that stand for a number."""
     for word in statement.words:
-        if word.written == value or value in {f"{one:g}" for one in word_values(word.written)}:
+        if word.written == value or value in {
+            f"{word_value:g}" for word_value in word_values(word.written)
+        }:
             yield word.stem
 
 

@@ -39,7 +39,7 @@ ChunkerName = Annotated[str, _InstalledChunkers()]
 
 
 @lru_cache(maxsize=256)  # called for every document
-def _media_types(name: str) -> frozenset[str]:
+def _list_media_types(name: str) -> frozenset[str]:
     """Return the media types of a format name; empty if the name is unknown."""
     if name == "code":
         return SOURCE_CODE
@@ -48,7 +48,7 @@ def _media_types(name: str) -> frozenset[str]:
 
 
 def _known_format(name: str) -> str:
-    if not _media_types(name):
+    if not _list_media_types(name):
         raise ConfigurationError(
             f"chunkers: {name!r} is not a known format",
             hint="use a file's suffix without its dot, such as csv, or a media type, or code",
@@ -138,7 +138,7 @@ class ChunkerRule(ChunkerConfig):
     @property
     def media_types(self) -> frozenset[str]:
         """Return the media types of the rule's formats."""
-        return frozenset().union(*map(_media_types, self.formats))
+        return frozenset().union(*map(_list_media_types, self.formats))
 
     def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
         """Return whether the rule applies to a document."""

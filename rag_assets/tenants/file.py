@@ -89,9 +89,9 @@ class ParsedFile:
                 cached.
         """
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
-        kept = self._read_cache()
-        if kept.get("sha256") == digest:
-            return kept["values"]
+        cache = self._read_cache()
+        if cache.get("sha256") == digest:
+            return cache["values"]
         values = parse(content)
         with suppress(OSError):  # A full disk must not prevent searches.
             write_atomically(self._path, json.dumps({"sha256": digest, "values": values}))

@@ -114,7 +114,7 @@ def _entries(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
 
 
 def _dump_entries(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
-    return [one.model_dump(mode="json") for one in entries]
+    return [entry.model_dump(mode="json") for entry in entries]
 
 
 class ParserConfig(_Model):
@@ -414,7 +414,10 @@ class Tenant(_Model):
         """Return the frameworks as one text, for keys and workers; "" without frameworks."""
         if not self.frameworks:
             return ""
-        values = [one.model_dump(mode="json", exclude_defaults=True) for one in self.frameworks]
+        values = [
+            framework.model_dump(mode="json", exclude_defaults=True)
+            for framework in self.frameworks
+        ]
         return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
     @cached_property
@@ -503,7 +506,7 @@ class Tenant(_Model):
                 f"tenant {tenant.id!r} has two sources with the same name",
                 hint="give each source a unique name",
             )
-        frameworks = Counter(one.name for one in tenant.frameworks)
+        frameworks = Counter(framework.name for framework in tenant.frameworks)
         if repeated := [name for name, count in frameworks.items() if count > 1]:
             raise ConfigurationError(
                 f"tenant {tenant.id!r} has two frameworks named {repeated[0]!r}",

@@ -159,7 +159,7 @@ def project_config(
     if "chat_model" in given:
         _put(config, "chat_model", _chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
-        _put(config, "embedder", _embedder(config, settings.provider))
+        _put(config, "embedder", _find_embedder(config, settings.provider))
     if "min_score" in given:
         score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
@@ -246,7 +246,7 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
     return {**kept, "model": name}
 
 
-def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
+def _find_embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
     if provider == LOCAL:
         return {"provider": LOCAL}
     embedder = {k: v for k, v in (config.get("embedder") or {}).items() if k != "only"}

@@ -99,7 +99,7 @@ def plan_tenants(
 
 def without_conflicts(
     key: str,
-    listed: ListedTenants,
+    listed_tenants: ListedTenants,
     of_file: Collection[str],
     known: Mapping[str, _Record],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
@@ -115,8 +115,8 @@ def without_conflicts(
         known: the catalog's tenants by id.
     """
     usable: dict[str, Mapping[str, Any]] = {}
-    problems = list(listed.problems)
-    for id_, config in listed.configs.items():
+    problems = list(listed_tenants.problems)
+    for id_, config in listed_tenants.configs.items():
         record = known.get(id_)
         if id_ in of_file:
             other, hint = (
@@ -130,7 +130,7 @@ def without_conflicts(
         else:
             usable[id_] = config
             continue
-        place = listed.places.get(id_, key)
+        place = listed_tenants.places.get(id_, key)
         problems.append(
             ConfigurationError(f"{place}: {id_!r} was not created as a tenant: {other}", hint=hint)
         )

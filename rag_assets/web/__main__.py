@@ -26,10 +26,10 @@ def main() -> None:
         "--descriptor", type=int, required=True, help="the number of a socket that listens"
     )
     parser.add_argument("--workspace", required=True, help="the workspace.yaml to load")
-    given = parser.parse_args()
+    args = parser.parse_args()
     pages = installed_systems().load("pages")
-    with socket.socket(fileno=given.descriptor) as listener:
-        serve(given.host, listener, given.workspace, [*pages.values()])
+    with socket.socket(fileno=args.descriptor) as listener:
+        serve(args.host, listener, args.workspace, [*pages.values()])
 
 
 def serve(

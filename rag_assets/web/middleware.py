@@ -78,17 +78,17 @@ class LoopbackGuard:
 
 def _is_local(path: str, headers: Headers) -> bool:
     """Return whether a request names this machine as host and no other site as origin."""
-    if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
+    if _find_hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
         return False
     origin = headers.get("origin")
-    if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
+    if origin is not None and _find_hostname(origin) not in LOOPBACK_NAMES:
         return False
     # Programs and older browsers do not send this header.
     fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
     return fetch_is_own or not path.startswith(_ACTION_PATH)
 
 
-def _hostname(url: str) -> str | None:
+def _find_hostname(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:

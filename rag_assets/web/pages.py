@@ -176,7 +176,7 @@ class Pages:
         )
         return render(
             "documents.html",
-            checks=self._checks(tenant.tenant_id),
+            checks=self._list_checks(tenant.tenant_id),
             tenant=tenant,
             held=self._catalog().syncs.list_held(tenant.tenant_id),
             formats=self._catalog().overview.formats(tenant.tenant_id),
@@ -208,7 +208,7 @@ class Pages:
         held = self._catalog().overview.held_entries(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
-    def _checks(self, tenant_id: str) -> list[CheckResult]:
+    def _list_checks(self, tenant_id: str) -> list[CheckResult]:
         """Return the last result of every check, including checks that were never evaluated."""
         from rag_assets.checks.registry import tenant_checks
 

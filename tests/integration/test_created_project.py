@@ -113,7 +113,7 @@ def test_dg_scaffolds_checks_and_lists_the_component_of_the_page(tmp_path: Path)
     assert check == ["check", "defs"]
 
     components = json.loads(project.printed("list", "components", "--json"))["items"]
-    [summary] = [one["summary"] for one in components if one["key"] == COMPONENT]
+    [summary] = [component["summary"] for component in components if component["key"] == COMPONENT]
     assert summary == inspect.cleandoc(KnowledgeBaseComponent.__doc__ or "").partition("\n")[0]
 
     project.printed(*scaffold)

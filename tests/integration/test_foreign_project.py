@@ -211,7 +211,10 @@ def test_a_removal_names_the_instances_that_still_hold_runs_of_the_tenant(
     folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
     synced = guest.installation.cli("sync", "eu", DAGSTER_HOME=str(second_home))
     assert synced.code == 0, synced.err
-    held = [one.place.partition(" on ")[0] for one in catalog.dagster_histories.instances("eu")]
+    held = [
+        instance.place.partition(" on ")[0]
+        for instance in catalog.dagster_histories.instances("eu")
+    ]
     assert held == [str(second_home), str(tmp_path / "team")], "the one that ran it last first"
 
     removed = guest.installation.command("tenants", "remove", "eu", "--yes")

@@ -173,7 +173,7 @@ def test_beir_names_documents_by_uri_id_or_record(
     ids = {d.uri: d.document_id for d in catalog.documents.all(tenant)}
     (tmp_path / "qrels").mkdir()
     queries = [{"_id": topic, "text": f"is the {topic} lit"} for topic in TOPICS[:3]]
-    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in queries))
+    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(query)}\n" for query in queries))
     (tmp_path / "qrels" / "test.tsv").write_text(
         f"query-id\tcorpus-id\tscore\nanchor\tfiles/anchor.md\t1\n"
         f"barrel\t{ids['files/barrel.md']}\t1\ncandle\t4711\t2\n"

@@ -75,7 +75,9 @@ def at_the_other_end(service: Served, connection: socket.socket) -> int:
     """The process that accepted a connection."""
     here = connection.getsockname()
     for process in psutil.Process(service.process.pid).children():
-        if any(tuple(each.raddr) == here for each in process.net_connections("tcp")):
+        if any(
+            tuple(net_connection.raddr) == here for net_connection in process.net_connections("tcp")
+        ):
             return process.pid
     raise AssertionError("nobody is at the other end")
 

@@ -129,9 +129,9 @@ def test_no_clarification_names_what_is_unreadable(
     )
     for name, classes in (("app", ("Invoice", "Order")), ("secret", ("Invoices", "Invoicing"))):
         (root / name).mkdir(parents=True)
-        for one in classes:
-            text = f"<?php\nclass {one}Sender {{ public function send() {{ return 1; }} }}\n"
-            (root / name / f"{one}Sender.php").write_text(text)
+        for class_ in classes:
+            text = f"<?php\nclass {class_}Sender {{ public function send() {{ return 1; }} }}\n"
+            (root / name / f"{class_}Sender.php").write_text(text)
     entry = {**FAST, "profile": "code-memory", "organization": "acme", "project": "code"}
     shared_installation.add_tenant("code", root=root, **{**entry, "sources": [readable]})
 
@@ -143,7 +143,7 @@ def test_no_clarification_names_what_is_unreadable(
             )
             for query in ("InvoicSender", "what sends invoicing", "nothing like it")
         ]
-        return [replace(one, debug=replace(one.debug, latency_ms={})) for one in answers]
+        return [replace(answer, debug=replace(answer.debug, latency_ms={})) for answer in answers]
 
     before = asked_back()
     assert before[0].clarification is not None

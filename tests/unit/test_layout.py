@@ -133,7 +133,7 @@ def names_of_tests(path: str) -> set[str]:
     file = ROOT / "tests" / path
     tree = ast.parse(file.read_text()) if file.is_file() else ast.parse("")
     functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
-    return {one.name for one in functions if one.name.startswith("test_")}
+    return {function.name for function in functions if function.name.startswith("test_")}
 
 
 def test_no_link_of_the_project_leads_nowhere() -> None:

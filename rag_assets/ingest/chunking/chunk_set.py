@@ -190,7 +190,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
-        "chunks": [_chunk_values(chunk) for chunk in chunk_set.chunks],
+        "chunks": [_list_chunk_values(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
         "facts": fact_records(chunk_set.facts),
@@ -232,10 +232,10 @@ def parse_facts(
     Args:
         wants_kind: returns whether to include facts of a kind; all by default.
     """
-    return tuple(Fact(*one) for one in records if wants_kind is None or wants_kind(one[0]))
+    return tuple(Fact(*record) for record in records if wants_kind is None or wants_kind(record[0]))
 
 
-def _chunk_values(chunk: Chunk) -> list[Any]:
+def _list_chunk_values(chunk: Chunk) -> list[Any]:
     location = location_fields(chunk.location)
     place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
     values = [getattr(chunk, name) for name in _CHUNK_FIELDS]

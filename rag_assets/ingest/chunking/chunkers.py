@@ -43,11 +43,11 @@ def split_recursively(request: ChunkRequest) -> list[Passage]:
     - Every passage but the first repeats words of the previous passage, across headings too.
     """
     longest = 3 * (request.limit - request.overlap) // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, _prose_cuts)
+    grammar = Grammar(TOKENS, longest, longest // 2, _iter_prose_cuts)
     return pack(request.parsed, grammar, Limits(request.limit, request.overlap), one_group)
 
 
-def _prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def _iter_prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions after lines, and between the sentences within each line."""
     for at, rank in line_cuts(text, start, end):
         yield from sentence_cuts(text, start, at)
@@ -133,10 +133,10 @@ def split_by_entries(request: ChunkRequest) -> list[Passage]:
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, overlap=0)
-    return pack(request.parsed, grammar, limits, partial(_entries, limit=limits.size))
+    return pack(request.parsed, grammar, limits, partial(_iter_entries, limit=limits.size))
 
 
-def _entries(regions: Sequence[Region], units: Units, limit: int) -> Iterator[tuple[int, int]]:
+def _iter_entries(regions: Sequence[Region], units: Units, limit: int) -> Iterator[tuple[int, int]]:
     low = 0
     for index, region in enumerate(regions):
         if region.kind != "row":

@@ -297,7 +297,7 @@ def locate(
     """
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
-    named = _NamedBlocks(parsed.blocks)
+    named_blocks = _NamedBlocks(parsed.blocks)
     for ordinal, passage in enumerate(passages, start=first):
         text = parsed.text[passage.start : passage.end]
         starts.advance(passage.start)
@@ -323,7 +323,7 @@ def locate(
             location=location,
             facts=passage.facts,
             definition=passage.definition,
-            blocks=named.of(passage.start, passage.end),
+            blocks=named_blocks.of(passage.start, passage.end),
             of_block=of_blocks,
             context=passage.context,
         )

@@ -200,7 +200,7 @@ def find_units(
             [*_cut(text, piece, cuts_of(regions[piece.region].kind))] if cut else [piece]
             for piece, cut in zip(pieces, long, strict=True)
         ]
-        sizes = _sizes(text, parts, sizes, long, grammar.measure)
+        sizes = _list_sizes(text, parts, sizes, long, grammar.measure)
         pieces = [part for each in parts for part in each]
     return _assemble(pieces, sizes, len(regions), masked)
 
@@ -231,7 +231,7 @@ def _room(piece: _Piece, grammar: Grammar) -> int:
     return grammar.after_heading if piece.rank is Rank.HEADING else grammar.longest
 
 
-def _sizes(
+def _list_sizes(
     text: str,
     parts: Sequence[Sequence[_Piece]],
     sizes: Sequence[int],

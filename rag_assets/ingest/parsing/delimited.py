@@ -36,15 +36,15 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a delimited file; see registry.ParseFunction."""
     text = decode_text(data, limits)
     delimiter = "\t" if media_type == TSV else _delimiter(text[:_SAMPLE_CHARACTERS])
-    return ParsedText(text=text, blocks=tuple(_blocks(text, delimiter)))
+    return ParsedText(text=text, blocks=tuple(_iter_blocks(text, delimiter)))
 
 
-def _blocks(text: str, delimiter: str) -> Iterator[Block]:
-    records = iter(_records(text, delimiter))
+def _iter_blocks(text: str, delimiter: str) -> Iterator[Block]:
+    records = iter(_list_records(text, delimiter))
     path: tuple[str, ...] = ()
     if (first := next(records, None)) is None:
         return
-    cells = _cells(text[first.start : first.end], delimiter)
+    cells = _list_cells(text[first.start : first.end], delimiter)
     if names_columns(cells, len(cells)):
         path = (heading_name(format_row(cells)),)
         yield Block("heading", first.start, first.end, path, 1, row=first.number)
@@ -54,7 +54,7 @@ def _blocks(text: str, delimiter: str) -> Iterator[Block]:
         yield Block("row", start, end, path, row=number)
 
 
-def _records(text: str, delimiter: str) -> list[_Record]:
+def _list_records(text: str, delimiter: str) -> list[_Record]:
     lines = list(split_lines(text))
     quoted = _split_quoted_records(lines, delimiter) if _QUOTE in text else None
     if quoted is not None:
@@ -97,15 +97,15 @@ def _delimiter(sample: str) -> str:
     """Return the delimiter with which most records of a sample have the same number of fields."""
 
     def evenness(delimiter: str) -> tuple[int, int]:
-        records = islice(_records(sample, delimiter), _SAMPLE_RECORDS)
-        counts = Counter(len(_cells(sample[r.start : r.end], delimiter)) for r in records)
+        records = islice(_list_records(sample, delimiter), _SAMPLE_RECORDS)
+        counts = Counter(len(_list_cells(sample[r.start : r.end], delimiter)) for r in records)
         fields, records_alike = counts.most_common(1)[0] if counts else (1, 0)
         return (records_alike, fields) if fields > 1 else (0, 0)
 
     return max(_DELIMITERS, key=evenness)
 
 
-def _cells(record: str, delimiter: str) -> list[str]:
+def _list_cells(record: str, delimiter: str) -> list[str]:
     try:
         rows = list(csv.reader([record], delimiter=delimiter))
     except csv.Error:  # a field is longer than the module's limit, or contains a line end

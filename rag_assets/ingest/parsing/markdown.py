@@ -166,7 +166,7 @@ class MarkdownParser:
                 self._at = number + 1
                 self.front_title = title
                 return True
-            title = title or _front_title(line.text)
+            title = title or _find_front_title(line.text)
         return False
 
     def _skip_fence(self) -> None:
@@ -288,7 +288,7 @@ class MarkdownParser:
         return self._lines[last].end
 
 
-def _front_title(line: str) -> str | None:
+def _find_front_title(line: str) -> str | None:
     name, separator, value = line.partition(":" if ":" in line else "=")
     if not separator or name.strip() != "title":
         return None

@@ -68,7 +68,7 @@ def _find_in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[Ma
 
 def _columns(text: str, start: int, end: int) -> _Columns | None:
     for delimiter in _DELIMITERS:
-        cells = list(_cells(text, start, end, delimiter))
+        cells = list(_iter_cells(text, start, end, delimiter))
         if len(cells) > 1:
             named = (
                 _find_credential_columns(text, cells) if _mentions(text, _Cell(start, end)) else {}
@@ -90,7 +90,7 @@ def _mentions(text: str, place: _Cell) -> bool:
 
 
 def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
-    for number, cell in enumerate(_cells(text, row.start, row.end, columns.delimiter)):
+    for number, cell in enumerate(_iter_cells(text, row.start, row.end, columns.delimiter)):
         kind = columns.named.get(number)
         if kind is not None and is_cell_secret(kind, text[cell.start : cell.end]):
             yield MaskedSpan(cell.start, cell.end, _RULE)
@@ -99,7 +99,7 @@ def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[Ma
 def _find_beside_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
     """Find the value in a row of a label and its value; further cells only describe the label."""
     for delimiter in _DELIMITERS:
-        cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
+        cells = [c for c in _iter_cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
             continue
         kind = value_kind(text[cells[0].start : cells[0].end])
@@ -109,7 +109,7 @@ def _find_beside_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
         return
 
 
-def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
+def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
     """Yield the cells of one record, without surrounding quotation marks, code marks and blanks."""
     at = start
     for _ in range(_MOST_COLUMNS):

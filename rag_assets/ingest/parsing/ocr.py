@@ -230,7 +230,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     if not options.ocr:
         return 0.0
     with _open_picture(data) as image:
-        return compute_ocr_seconds(sum(1 for _ in _frames(image, limits)), limits)
+        return compute_ocr_seconds(sum(1 for _ in _iter_frames(image, limits)), limits)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -274,7 +274,7 @@ class _Pages:
             _open_picture(self._data) as image,
             TextReader(options.ocr_languages, options.ocr_data) as reader,
         ):
-            for number in _frames(image, self._limits):
+            for number in _iter_frames(image, self._limits):
                 self.count = number
 
                 def paragraphs() -> Iterator[str]:
@@ -297,7 +297,7 @@ def _open_picture(data: bytes) -> Iterator[Image]:
         yield image
 
 
-def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
+def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
     """Go to each page of a TIFF, or the first page of other formats; yield its number from 1."""
     number = 0
     while True:

@@ -211,10 +211,10 @@ class Bookmarks:
 
 def read_bookmarks(file: PdfFile) -> Bookmarks:
     """Return the outline of a PDF; an endless outline is cut off."""
-    return Bookmarks(_bookmark_entries(file.document))
+    return Bookmarks(_iter_bookmark_entries(file.document))
 
 
-def _bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
+def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
     """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
     for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
         destination = bookmark.get_dest()
@@ -290,7 +290,7 @@ class PageLayout:
                 stripped = [page.page_num for page in batch.result.pages if _has_lost_text(page)]
                 whole = self._whole_pages(stripped)
                 for page in batch.result.pages:
-                    yield page.page_num, list(_pieces_of_page(whole.get(page.page_num, page)))
+                    yield page.page_num, list(_iter_pieces_of_page(whole.get(page.page_num, page)))
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
@@ -322,7 +322,7 @@ class PageLayout:
         )
 
 
-def _pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
+def _iter_pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
     for block in page.blocks or []:
         kind = _KINDS.get(block.kind)
         text = clean(_format_block(block)) if kind else ""
@@ -368,7 +368,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         return ParsedText(
             text,
             blocks,
-            title=given or _title_page(pieces) or first_title(blocks),
+            title=given or _find_title_page(pieces) or first_title(blocks),
             pages=len(file),
             ocr_pages=reading.ocr_pages,
             has_lines=False,
@@ -440,7 +440,7 @@ def _scanty(pieces: Sequence[Piece]) -> bool:
     return sum(len(piece.text) for piece in pieces) <= SCANTY
 
 
-def _title_page(pieces: list[Piece]) -> str | None:
+def _find_title_page(pieces: list[Piece]) -> str | None:
     """Return the largest heading of the first page, since an outline seldom lists the title."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return heading_name(min(headings, key=lambda p: p.level).text) if headings else None

@@ -54,7 +54,7 @@ def list_blocks(body: _Element, *, is_list: bool) -> Iterator[Piece]:
     shown = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_text(p)))]
     for bulleted, group in groupby(shown, key=lambda item: _has_bullet(item[0], default=is_list)):
         if bulleted:
-            yield Piece("list", "\n".join(_items(list(group))))
+            yield Piece("list", "\n".join(_iter_items(list(group))))
         else:
             yield from (Piece("paragraph", text) for _, text in group)
 
@@ -76,13 +76,13 @@ def table_lines(table: _Element) -> Iterator[str]:
             yield format_row(shown)
 
 
-def _items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:
+def _iter_items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:
     counts: dict[int, int] = {}
     for paragraph, text in paragraphs:
         depth, indent = _depth(paragraph), "  " * _depth(paragraph)
         counts = {level: count for level, count in counts.items() if level <= depth}
         marker = "-"
-        if any(mark.tag == _NUMBERED for mark in _properties(paragraph)):
+        if any(mark.tag == _NUMBERED for mark in _list_properties(paragraph)):
             counts[depth] = counts.get(depth, 0) + 1
             marker = f"{counts[depth]}."
         yield f"{indent}{marker} " + text.replace("\n", f"\n{indent}  ")
@@ -101,7 +101,7 @@ def _text(paragraph: _Element) -> str:
 
 
 def _has_bullet(paragraph: _Element, *, default: bool) -> bool:
-    marks = {mark.tag for mark in _properties(paragraph)}
+    marks = {mark.tag for mark in _list_properties(paragraph)}
     return bool(marks & _BULLETS) or (default and _NO_BULLET not in marks)
 
 
@@ -111,7 +111,7 @@ def _depth(paragraph: _Element) -> int:
     return min(int(level[:3]), _DEEPEST) if level[:3].isdecimal() else 0
 
 
-def _properties(paragraph: _Element) -> list[_Element]:
+def _list_properties(paragraph: _Element) -> list[_Element]:
     found = paragraph.find(f"{A}pPr")
     return [] if found is None else list(found)
 
@@ -148,18 +148,18 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     listed = [(s.get("id", ""), s.get(R_ID, "")) for s in root.iter(f"{_P}sldId")]
     limits.check_pages(len(listed))
     sections = _sections(root)
-    slides = list(_slides(package, listed, sections))
+    slides = list(_iter_slides(package, listed, sections))
     level = 2 if sections else 1
     pieces = list(limit_pieces((p for s in slides for p in _slide(package, s, level)), limits))
     if not pieces:
         raise DocumentEmpty("the presentation has no text on any visible slide")
     text, blocks = assemble(pieces)
     opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
-    title = _title(package, opening) or first_title(blocks)
+    title = _find_title(package, opening) or first_title(blocks)
     return ParsedText(text, blocks, title, pages=len(listed), has_lines=False)
 
 
-def _title(package: Package, opening: list[str]) -> str | None:
+def _find_title(package: Package, opening: list[str]) -> str | None:
     """Return the title on the first slide, or else the title in the properties."""
     if opening and opening[0] != "Slide 1":
         return heading_name(opening[0])
@@ -178,7 +178,7 @@ def _sections(root: _Element) -> dict[str, str]:
     return found if len(found) > 1 else {}
 
 
-def _slides(
+def _iter_slides(
     package: Package, listed: list[tuple[str, str]], sections: dict[str, str]
 ) -> Iterator[_Slide]:
     parts = {r.id: r.part for r in package.related(package.main) if r.kind == "slide"}
@@ -193,7 +193,7 @@ def _slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
     root = package.xml(slide.part)
     if root is None or root.get("show") in {"0", "false"}:
         return
-    shapes = list(_shapes(root))
+    shapes = list(_iter_shapes(root))
     title = next((t for s in shapes if _role(s) in _TITLES and (t := _shape_text(s))), "")
     content = [p for s in shapes if _role(s) not in _TITLES for p in _content(package, slide, s)]
     content = [piece for piece in (*content, *_notes(package, slide)) if piece.text]
@@ -203,14 +203,14 @@ def _slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
     yield from (replace(piece, slide=slide.number) for piece in content)
 
 
-def _shapes(node: _Element) -> Iterator[_Element]:
+def _iter_shapes(node: _Element) -> Iterator[_Element]:
     """Yield shapes and frames in drawing order, including those in groups."""
     tree = node.find(f"{_P}cSld/{_P}spTree") if node.tag in {f"{_P}sld", f"{_P}notes"} else node
     for child in () if tree is None else tree:
         if child.tag in {f"{_P}sp", f"{_P}graphicFrame"}:
             yield child
         elif child.tag in _GROUPS:
-            yield from _shapes(child)
+            yield from _iter_shapes(child)
 
 
 def _role(shape: _Element) -> str:
@@ -247,7 +247,7 @@ def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
 
 def _notes(package: Package, slide: _Slide) -> Iterator[Piece]:
     root = package.relative(slide.part, "notesSlide")
-    shapes = [] if root is None else [s for s in _shapes(root) if _role(s) == "body"]
+    shapes = [] if root is None else [s for s in _iter_shapes(root) if _role(s) == "body"]
     texts = [text for shape in shapes if (text := _shape_text(shape))]
     if texts:
         yield Piece("paragraph", "Notes: " + "\n".join(texts))

@@ -128,9 +128,9 @@ class _Parser:
             if line.blank:
                 self._at += 1
             else:
-                yield self._title() or self._body(line)
+                yield self._find_title() or self._body(line)
 
-    def _title(self) -> Block | None:
+    def _find_title(self) -> Block | None:
         """Return the title with its adornments, if a title starts here."""
         first = self._at
         over = is_adornment(self._get_line_text(first)) and self._is_underlined(first + 1)

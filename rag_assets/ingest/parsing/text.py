@@ -126,7 +126,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         return ParsedText(text=text, blocks=tuple(find_paragraphs(text)))
     text, replaced = decode_source(data, limits)
     notes = (f"{replaced:,} bytes that are not UTF-8 were read as Latin-1",) if replaced else ()
-    return ParsedText(text=text, blocks=tuple(_code_blocks(text)), notes=notes)
+    return ParsedText(text=text, blocks=tuple(_iter_code_blocks(text)), notes=notes)
 
 
 def find_paragraphs(text: str) -> Iterator[Block]:
@@ -137,7 +137,7 @@ def find_paragraphs(text: str) -> Iterator[Block]:
             yield Block("paragraph", first.start, (others or [first])[-1].end)
 
 
-def _code_blocks(text: str) -> Iterator[Block]:
+def _iter_code_blocks(text: str) -> Iterator[Block]:
     first: Line | None = None
     last: Line | None = None
     after_blank = False

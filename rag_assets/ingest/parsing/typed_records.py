@@ -96,8 +96,8 @@ def _read_row(stored: Mapping[str, Any]) -> _Visible:
     """Return each value on a line, with its property's name; the first value is the title."""
     values = [one for one in stored.get("values", ()) if one["value_text"].strip()]
     lines = [
-        f"{one['name']}: {one['value_text']}" if one["name"].strip() else one["value_text"]
-        for one in values
+        f"{value['name']}: {value['value_text']}" if value["name"].strip() else value["value_text"]
+        for value in values
     ]
     first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
     return first[:_MOST_TITLE].rstrip() or None, [_piece("paragraph", "\n".join(lines))]

@@ -49,7 +49,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a workbook; see registry.ParseFunction."""
     package = Package(data, options, limits)
     workbook = _open_workbook(_copy_needed_parts(package, limits))
-    names = _shown_sheets(workbook)
+    names = _list_shown_sheets(workbook)
     limits.check_pages(len(names))
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
     pieces = list(limit_pieces(found, limits))
@@ -121,7 +121,7 @@ def _build_damage_error() -> DocumentRejected:
     return DocumentRejected("the document is damaged: not a readable workbook")
 
 
-def _shown_sheets(workbook: CalamineWorkbook) -> list[str]:
+def _list_shown_sheets(workbook: CalamineWorkbook) -> list[str]:
     from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
     return [
@@ -142,10 +142,10 @@ def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterat
     if rows:
         shown = clean(" ".join(name.split()))
         yield Piece("heading", shown, 1, sheet=shown)
-        yield from _records(rows, shown)
+        yield from _iter_records(rows, shown)
 
 
-def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
+def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
     """Yield the lines above the table, its header and its rows, each with its row number."""
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True

@@ -154,9 +154,9 @@ class Comparison:
         self._whole = False
         self.unchanged_count = 0
 
-    def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield the listed documents to hash: new, back, changed, rejected or recently written."""
-        for document in listed:
+        for document in documents:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
                 self.unchanged_count += 1

@@ -295,7 +295,7 @@ def _translate(pattern: bytes) -> bytes:
     out = [re.escape(pattern[:start])]
     gap = b""
     block: list[bytes] = []
-    for token in _tokens(pattern[start:]):
+    for token in _iter_tokens(pattern[start:]):
         if token not in (_FOLDERS, _SOME_FOLDERS, _EVERYTHING):
             block.append(token)
             continue
@@ -328,7 +328,7 @@ def _split(tokens: Sequence[bytes], separator: bytes) -> list[list[bytes]]:
     return parts
 
 
-def _tokens(pattern: bytes) -> Iterator[bytes]:
+def _iter_tokens(pattern: bytes) -> Iterator[bytes]:
     """Yield regular expressions for single bytes, and the markers defined above."""
     at = 0
     while at < len(pattern):

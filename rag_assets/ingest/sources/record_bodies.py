@@ -387,7 +387,7 @@ class PageBlocks:
         blocks = self._page.get("blocks", ())
         if "blocks" not in self._page:
             self._size += len(b',"blocks":[]')
-        self._blocks: dict[str, dict[str, Any]] = {one["block_id"]: one for one in blocks}
+        self._blocks: dict[str, dict[str, Any]] = {block["block_id"]: block for block in blocks}
         # None stands before the first and after the last block.
         ids = [None, *self._blocks, None]
         self._next: dict[str | None, str | None] = dict(pairwise(ids))
@@ -396,7 +396,7 @@ class PageBlocks:
     @property
     def text(self) -> str:
         """Return the stored form of the page with the changes so far."""
-        return canonical_text({**self._page, "blocks": [*self._ordered_blocks()]})
+        return canonical_text({**self._page, "blocks": [*self._iter_ordered_blocks()]})
 
     def compute_changed_size(self, change: BlockBody) -> int:
         """Return the size of the page after a change, in bytes."""
@@ -427,7 +427,7 @@ class PageBlocks:
             self._unlink(block_id)
             self._size -= _size(old) + (1 if self._blocks else 0)
 
-    def _ordered_blocks(self) -> Iterator[dict[str, Any]]:
+    def _iter_ordered_blocks(self) -> Iterator[dict[str, Any]]:
         at = self._next[None]
         while at is not None:
             yield self._blocks[at]

@@ -151,12 +151,12 @@ class _Walk:
             self._stack.pop().close()
 
     def run(self) -> Iterator[tuple[str, os.stat_result]]:
-        yield from self._files()
+        yield from self._iter_files()
         while self._stack:
             if not self._stack[-1].pending:
                 self._stack.pop().close()
             elif self._descend(self._stack[-1].pending.pop()):
-                yield from self._files()
+                yield from self._iter_files()
 
     def _path(self) -> str:
         """Return the path of the current folder, empty or ending in a slash."""
@@ -189,7 +189,7 @@ class _Walk:
         self._stack.append(_Folder(name, descriptor, device, included, parent.ignores))
         return True
 
-    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+    def _iter_files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Read the current folder: note its sub-folders, yield its files."""
         folder = self._stack[-1]
         path = self._path()

@@ -79,7 +79,7 @@ def _list_details(body: Any) -> Iterable[Mapping[str, Any]]:
     """Return the typed details of an error, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
-    return (each for each in details or () if isinstance(each, Mapping))
+    return (detail for detail in details or () if isinstance(detail, Mapping))
 
 
 def _read_fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:

@@ -123,9 +123,9 @@ _TYPED = re.compile(
 
 def find_assigned(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value assigned to a name, if it is a credential."""
-    found = _find_value(text, name)
-    if found is not None:
-        yield found
+    value = _find_value(text, name)
+    if value is not None:
+        yield value
     else:
         yield from _find_listed(text, name)
 

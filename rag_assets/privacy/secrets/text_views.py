@@ -205,11 +205,11 @@ def is_mixed_word(word: str) -> bool:
 def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the lines with matches, each once."""
     done = 0
-    for found in places:
-        if found.start() < done:
+    for place in places:
+        if place.start() < done:
             continue
-        start = text.rfind("\n", done, found.start()) + 1 or done
-        end = text.find("\n", found.end())
+        start = text.rfind("\n", done, place.start()) + 1 or done
+        end = text.find("\n", place.end())
         done = len(text) if end < 0 else end + 1
         yield start, done
 

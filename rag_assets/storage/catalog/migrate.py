@@ -91,7 +91,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     systems = systems or installed_systems()
     if not is_behind(database, systems):
         return False
-    histories = _histories(systems)
+    histories = _iter_histories(systems)
     _require_distinct_tables(systems)
     with database.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
@@ -111,8 +111,10 @@ def run_script(connection: Connection, path: Path) -> None:
 
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
     """Return whether the catalog's tables differ from this program's schema; see migrate."""
-    histories = list(_histories(systems or installed_systems()))
-    return _versions(database, histories) != {one.version_table: one.head for one in histories}
+    histories = list(_iter_histories(systems or installed_systems()))
+    return _find_versions(database, histories) != {
+        history.version_table: history.head for history in histories
+    }
 
 
 def is_new(database: Database) -> bool:
@@ -121,7 +123,7 @@ def is_new(database: Database) -> bool:
         return _present_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
 
 
-def _histories(systems: Systems) -> Iterable[_History]:
+def _iter_histories(systems: Systems) -> Iterable[_History]:
     """Yield the histories, the core's first, because tables of systems refer to its tables."""
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
@@ -129,9 +131,12 @@ def _histories(systems: Systems) -> Iterable[_History]:
             yield _History(_version_table(owner), migrations.head, owner)
 
 
-def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
+def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
     """Return the current revision by version table; None if a version table is missing."""
-    found = (select(literal(one.version_table), one.version.c.version_num) for one in histories)
+    found = (
+        select(literal(history.version_table), history.version.c.version_num)
+        for history in histories
+    )
     try:
         with database.begin() as connection:
             rows = connection.execute(union_all(*found)).all()
@@ -177,7 +182,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
     present = _present_revision(connection, history)
-    if present is not None and present not in _known_revisions(history):
+    if present is not None and present not in _list_known_revisions(history):
         if present < history.head:
             raise ConfigurationError(
                 f"the catalog has schema revision {present}, from before the first release, and"
@@ -189,7 +194,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
     command.upgrade(config, history.head)
 
 
-def _known_revisions(history: _History) -> frozenset[str]:
+def _list_known_revisions(history: _History) -> frozenset[str]:
     """Return the revisions up to this program's; empty if its files were replaced."""
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
@@ -211,7 +216,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
         database: an up-to-date catalog.
         systems: used instead of the installed systems.
     """
-    histories = {one.version_table: one for one in _histories(systems or installed_systems())}
+    histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, version_num FROM {}").format(name, sql.Identifier(SCHEMA, name))
         for name in histories
@@ -225,7 +230,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
                 return  # The statement that follows fails for the same reason.
         for name, present in rows:
             history = histories[name]
-            if present != history.head and present not in _known_revisions(history):
+            if present != history.head and present not in _list_known_revisions(history):
                 raise _too_new(history, present)
 
     database.require_schema = require_schema
@@ -250,10 +255,10 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
         SchemaTooNew: a newer program did.
         ServiceUnavailable: Postgres does not answer.
     """
-    histories = {one.version_table: one for one in _histories(systems or installed_systems())}
-    for name, present in (_versions(database, list(histories.values())) or {}).items():
+    histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
+    for name, present in (_find_versions(database, list(histories.values())) or {}).items():
         history = histories[name]
-        if present != history.head and present not in _known_revisions(history):
+        if present != history.head and present not in _list_known_revisions(history):
             raise _too_new(history, present)
 
 
@@ -332,12 +337,12 @@ def _require_distinct_tables(systems: Systems) -> None:
         ConfigurationError: a system has such a table.
     """
     own = {
-        found.name
+        var.name
         for module in (
             *(account_tables, clock, erasure_tables, identity),
             *(judgements, tables, traces, upload_tables),
         )
-        for found in vars(module).values()
-        if isinstance(found, Table)
+        for var in vars(module).values()
+        if isinstance(var, Table)
     }
     systems.parts("tables", reserved=sorted(own))

@@ -290,7 +290,7 @@ def significant_words(query: str) -> str:
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
     words = _words(query)
-    common = STOP_WORDS[_most_common_words(words) or "en"]
+    common = STOP_WORDS[_find_most_common_words(words) or "en"]
     significant = [word for word in words if _is_name(word) or _plain(word) not in common]
     return " ".join(significant) or query
 
@@ -304,7 +304,7 @@ def sentence_language(query: str) -> str | None:
     decide.
     """
     words = _words(query)
-    language = _most_common_words(words)
+    language = _find_most_common_words(words)
     common = STOP_WORDS[language] if language else frozenset()
     if sum(_plain(word) in common for word in words) < _SHARE * len(words):
         language = None
@@ -322,7 +322,7 @@ def sentence_language(query: str) -> str | None:
     )
     if is_doubtful and guess != language:
         language = None
-    detected = _detected_language(query, words)
+    detected = _find_detected_language(query, words)
     if is_short and detected not in {None, "en", language}:
         detected = language_of_text(query, least_probability=_CERTAIN_OF_SHORT)
     return language if detected == "en" and language is not None else detected or language
@@ -343,7 +343,7 @@ def is_certainly_english(query: str) -> bool:
     return language_of_text(query, least_probability=_CERTAIN, least_bytes=0) == "en"
 
 
-def _detected_language(query: str, words: Sequence[str]) -> str | None:
+def _find_detected_language(query: str, words: Sequence[str]) -> str | None:
     """Return the detected language of a sentence; None if it is not certain."""
     letters = sum(len(run) for run in _UNSPACED.findall(query))
     if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
@@ -363,10 +363,10 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
 
 def prose_language(text: str) -> str | None:
     """Return the language of a text's common words; None if no language has two of them."""
-    return _most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
+    return _find_most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 
 
-def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
+def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
     """Return the language with the most common words among these; English wins a tie.
 
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common

@@ -159,8 +159,10 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
         if compare_digest(sha256(certificate).digest(), fingerprint):
             return
         subject = certificate
-        certificate = next((each for each in candidates if _is_issuer(each, subject)), None)
-        candidates = [each for each in candidates if each != certificate]
+        certificate = next(
+            (candidate for candidate in candidates if _is_issuer(candidate, subject)), None
+        )
+        candidates = [candidate for candidate in candidates if candidate != certificate]
     raise ssl.SSLCertVerificationError(
         "no certificate in the chain of the server has the fingerprint that is set"
     )

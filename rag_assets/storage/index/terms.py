@@ -264,7 +264,7 @@ def _terms_of_words(text: str, analysis: str) -> str:
             signs = _SIGN.findall(word)
             terms += [sign for sign in signs if len(sign) > 1 and len(signs) > 1]
         elif len(word) > _PAIR and is_sequence(word):  # a word of two letters may be searched alone
-            terms += _sequences(word, _PAIR)
+            terms += _list_sequences(word, _PAIR)
     return " ".join(terms)
 
 
@@ -292,7 +292,7 @@ def _with_parts(word: str) -> list[str]:
         signs = _SIGN.findall(word)
         return [first + second for first, second in pairwise(signs)] or signs
     if is_sequence(word):
-        return _sequences(word, _TRIPLE)
+        return _list_sequences(word, _TRIPLE)
     parts = _PLAIN_PART.findall(word)
     terms = [part.lower() for part in parts]
     if len(parts) > 1:
@@ -303,7 +303,7 @@ def _with_parts(word: str) -> list[str]:
     return terms
 
 
-def _sequences(letters: str, length: int) -> list[str]:
+def _list_sequences(letters: str, length: int) -> list[str]:
     """Return all sequences of this number of adjacent letters, or all letters if they are fewer."""
     beginnings = range(len(letters) - length + 1)
     return [letters[at : at + length] for at in beginnings] or [letters]

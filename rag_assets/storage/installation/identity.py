@@ -127,7 +127,7 @@ def find_differences(
         if home.installation is not None:
             yield Difference("catalog", _empty_catalog(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
-        yield from _root_differences(stores, home.installation, may_adopt=has_tenants)
+        yield from _iter_root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
         yield Difference("catalog", _copied_catalog(row, state.present_database))
@@ -140,7 +140,7 @@ def find_differences(
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
             yield Difference(place.kind, _changed_place(row.id, place, former))
-    yield from _root_differences(stores, row.id, may_adopt="lake" not in recorded)
+    yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
         is_recorded = recorded.get(root.kind) == root.url
         if root.kind == "blobs" and is_recorded and _lacks_uploads(catalog, root):
@@ -152,7 +152,7 @@ def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
     return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
 
 
-def _root_differences(
+def _iter_root_differences(
     stores: Sequence[Root], installation: UUID | None, *, may_adopt: bool
 ) -> Iterator[Difference]:
     """Yield roots of other installations, and roots with data of an unknown owner.
@@ -241,7 +241,7 @@ def _mark(
 
     Former places that a root lists, and that a restored catalog lacks, are recorded again.
     """
-    if lost := _forgotten_places(installation, state, stores):
+    if lost := _list_forgotten_places(installation, state, stores):
         catalog.installation.record_former_places(lost)
         state = catalog.installation.state()
     former = {place for place in state.places if place.left_at is not None}
@@ -265,7 +265,7 @@ def _mark(
     return Identity(installation, home_id, tuple(prefixes), cluster)
 
 
-def _forgotten_places(
+def _list_forgotten_places(
     installation: UUID, state: InstallationState, stores: Sequence[Root]
 ) -> list[Place]:
     """Return the former places that roots of the installation list, and the catalog lacks."""

@@ -127,13 +127,13 @@ def _rewrite(
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
-    for part in _parts(keys, ranges):
+    for part in _iter_parts(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
         table.append(require_unaltered(filter_rows(within, key, part.to_list()).collect()))
     table.remove(chosen)
 
 
-def _parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
+def _iter_parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
     length = math.ceil(len(keys) / max(1, count))
     for offset in range(0, len(keys), max(1, length)):
         yield keys.slice(offset, length)

@@ -45,8 +45,8 @@ def damaged_files(
         ServiceUnavailable: the location could not be read.
     """
     try:
-        files = _listed_files(table)
-        if files is None and any(_parquet_files(table)):
+        files = _find_listed_files(table)
+        if files is None and any(_iter_parquet_files(table)):
             yield DamagedFile(name, _LOG, "missing")
         for file in files or ():
             whole = decoded is not None and sha256_hex(file.path) in decoded
@@ -89,7 +89,7 @@ def salvage(
         return 0
     listed = {file.path for file in table.files()}
     saved = 0
-    for url in list(_parquet_files(table)):
+    for url in list(_iter_parquet_files(table)):
         if url.rsplit("/", 1)[-1] in listed or not left:
             continue
         rows = _readable(table, url, left)
@@ -105,7 +105,7 @@ class _UnreadableLog(ValueError):
     """The log of a table cannot be decoded."""
 
 
-def _listed_files(table: KeyedTable) -> list[DataFile] | None:
+def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
     """Return the files that a table lists; None if it does not exist.
 
     Raises:
@@ -133,7 +133,7 @@ def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | Non
         return None
 
 
-def _parquet_files(table: KeyedTable) -> Iterator[str]:
+def _iter_parquet_files(table: KeyedTable) -> Iterator[str]:
     for url in table.location.files():
         if url.endswith(".parquet") and f"/{_LOG}" not in url:
             yield url

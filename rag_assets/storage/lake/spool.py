@@ -45,7 +45,7 @@ class VectorSpool:
     def __init__(self, folder: Path, dimensions: int) -> None:
         self._folder = folder
         self._dimensions = dimensions
-        self._numbers = count(max(self._kept_numbers(), default=0) + 1)
+        self._numbers = count(max(self._list_kept_numbers(), default=0) + 1)
 
     def reserve(self, texts: int) -> SpooledAnswer:
         """Reserve the space for the vectors of a request.
@@ -71,7 +71,7 @@ class VectorSpool:
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
         """Yield the answers that an earlier writer left, each with its texts and vectors."""
-        for number in self._kept_numbers():
+        for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
             if (read := _parse_answer(content, self._dimensions)) is None:
@@ -79,7 +79,7 @@ class VectorSpool:
             else:
                 yield answer, *read
 
-    def _kept_numbers(self) -> list[int]:
+    def _list_kept_numbers(self) -> list[int]:
         names = (file.stem for file in self._folder.glob(f"*{_ENDING}"))
         return sorted(int(name) for name in names if name.isdecimal())
 

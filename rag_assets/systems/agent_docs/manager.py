@@ -211,7 +211,7 @@ class RagIndexManager:
 
         def search_vectors(count: int) -> list[SearchResult]:
             results = self.store.search(vector, agent_id, count)
-            return [one for one in results if min_score is None or one.score >= min_score]
+            return [result for result in results if min_score is None or result.score >= min_score]
 
         def rank(state: IndexState, count: int) -> list[SearchResult]:
             if mode == "knn":

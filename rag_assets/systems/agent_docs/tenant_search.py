@@ -106,7 +106,11 @@ async def order_exactly(
         # the same score.
         request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH))
         [candidates] = await searcher.rankings(index_name, owner, [request])
-    near = [one for one in candidates if one.score >= _minimum_score(candidates, count)]
+    near = [
+        candidate
+        for candidate in candidates
+        if candidate.score >= _minimum_score(candidates, count)
+    ]
     vectors = await searcher.vectors(index_name, owner, [one.id for one in near])
     present = [one for one in near if one.id in vectors]
     rest = candidates[len(near) :]

@@ -147,7 +147,7 @@ class CodeAnswers:
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
-            notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
+            notes += [note for one in (walk, *changes) for note in _list_gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
@@ -181,7 +181,7 @@ class CodeAnswers:
         if table:
             through, more = self._walk_models(walks)
             walks += through
-        relations = {one: None for walk in walks for one in walk.relations}
+        relations = {relation: None for walk in walks for relation in walk.relations}
         start_nodes = [
             node for walk in walks for node in walk.nodes if node.name in walk.start_names
         ]
@@ -191,12 +191,14 @@ class CodeAnswers:
             stated=relations,
         )
         relations |= {one.relation: None for one in uses.certain}
-        relations = {one: None for one in relations if not _is_internal(one, start_nodes)}
+        relations = {
+            relation: None for relation in relations if not _is_internal(relation, start_nodes)
+        }
         outside = (one for one in uses.possible if not _is_internal(one.relation, start_nodes))
         uses = replace(uses, possible=tuple(outside))
         if not relations and not uses.possible:
             return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
-        notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
+        notes = [*dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk)), *more]
         notes += [
             _coverage_note(resolver, format_count(len(relations), "use"), uses),
             *_suggest_search(symbol or table or ""),
@@ -231,15 +233,17 @@ class CodeAnswers:
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
             names += [one.name for one in resolver.find_routes(route)]
-        found = self._find_dependents(resolver, names)
-        notes = [*dict.fromkeys(found.notes)]
+        dependents = self._find_dependents(resolver, names)
+        notes = [*dict.fromkeys(dependents.notes)]
         label = ", ".join(filter(None, [*symbols, *paths, route]))
-        if not found.uses.possible and not (found.is_known if only_tests else found.shown):
-            explained = self._explain_unknown(label, known=found.is_known)
+        if not dependents.uses.possible and not (
+            dependents.is_known if only_tests else dependents.shown
+        ):
+            explained = self._explain_unknown(label, known=dependents.is_known)
             return explained if only_tests else "\n".join([explained, *notes])
-        uses, counted = found.uses, format_count(len(found.shown), "use")
+        uses, counted = dependents.uses, format_count(len(dependents.shown), "use")
         format_found = format_tests if only_tests else format_groups
-        lines = [*format_found(found.shown, found.stated, several=self._several)]
+        lines = [*format_found(dependents.shown, dependents.stated, several=self._several)]
         if only_tests:
             in_tests = (one for one in uses.possible if is_test(path_from_uri(one.uri)))
             uses = replace(uses, possible=tuple(in_tests))
@@ -260,7 +264,7 @@ class CodeAnswers:
         walks = self._compute_walks(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
-            notes += _gap_notes(walk)
+            notes += _list_gap_notes(walk)
             ways = _shortest_paths(walk, {*walk.start_names, name})
             start_keys |= {
                 (n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)
@@ -380,7 +384,7 @@ class CodeAnswers:
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
         runs = self._compute_walks(files, direction="out", depth=1, kinds=("changed_by",))
         answer += format_relations(
-            [one for walk in runs for one in walk.relations], several=self._several
+            [relation for walk in runs for relation in walk.relations], several=self._several
         )
         left = len(targets) - _FEW
         notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
@@ -407,7 +411,7 @@ class CodeAnswers:
         A hit that contains the whole question is shown from that line on.
         """
         quotation = build_quotation(question)
-        notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
+        notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         if not answer.hits:
             asked = answer.clarification
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
@@ -427,9 +431,9 @@ class CodeAnswers:
         Returns:
             The walks, and a note if some relations were not followed.
         """
-        models = _sources(walks, _MAPS)
+        models = _list_sources(walks, _MAPS)
         users = self._compute_walks(models, direction="in", depth=1)
-        related = [one for one in _sources(users, _RELATES) if one not in models]
+        related = [source for source in _list_sources(users, _RELATES) if source not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
             [f"users of {format_count(left, 'more relation')} to its models were not looked for"]
@@ -460,7 +464,10 @@ class CodeAnswers:
 
         def walk(view: View) -> list[Walk]:
             questions = (Question(name, kinds, direction) for name in names)
-            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
+            return [
+                walker.walk_in_view(view, tenant_id, question, depth=depth)
+                for question in questions
+            ]
 
         walks = walker.ask(tenant_id, self.caller, walk) if names else None
         return walks or [Walk() for _ in names]
@@ -512,7 +519,7 @@ class CodeAnswers:
         names = () if known else build_clarification(view, name, first=first).names
         message = _UNUSED if known else _NOTHING
         message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
-        lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
+        lacking = dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk))
         read = [_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
         last = _last_name(name)
         is_name = bool(last) and not (known or first)
@@ -534,10 +541,10 @@ def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | 
     return line, hit.text[start:]
 
 
-def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
+def _list_sources(walks: Iterable[Walk], kind: str) -> list[str]:
     """Return the sources of the relations of a kind, without duplicates."""
-    relations = (one for walk in walks for one in walk.relations if one.kind == kind)
-    return [*dict.fromkeys(one.source for one in relations)]
+    relations = (relation for walk in walks for relation in walk.relations if relation.kind == kind)
+    return [*dict.fromkeys(relation.source for relation in relations)]
 
 
 def _coverage_note(resolver: NameResolver, counted: str, uses: UsesFound = NO_USES) -> str:
@@ -565,7 +572,7 @@ def _last_name(name: str) -> str:
 
 def _suggest_search(*questions: str) -> list[str]:
     """Return a command that finds every place of these names, including those the index lacks."""
-    names = (one for one in questions if "/" not in one)
+    names = (question for question in questions if "/" not in question)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
     if not words:
         return []
@@ -579,33 +586,39 @@ def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
-    for one in members:
-        found.setdefault((one.source, one.name), build_node(one))
+    for member in members:
+        found.setdefault((member.source, member.name), build_node(member))
     return [*found.values()]
 
 
-def _is_internal(one: Relation, nodes: Iterable[Node]) -> bool:
+def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
     """Return whether a relation leads from one of these definitions, or its member, to itself."""
-    return any(is_within(one.source, n.name) and is_within(one.target, n.name) for n in nodes)
+    return any(
+        is_within(relation.source, n.name) and is_within(relation.target, n.name) for n in nodes
+    )
 
 
 def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path is longer or shorter than the paths of these routes."""
-    asked = parse_request(said)
+    request = parse_request(said)
     shown = [name.removeprefix(ROUTE) for name in routes]
     depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
-    if asked and path_template(asked[1]).count("/") not in depths:
+    if request and path_template(request[1]).count("/") not in depths:
         yield f"{one_line(said)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
     """Yield one line per route with its targets, since one route may fill a whole answer."""
     for name, walk in zip(routes, walks, strict=True):
-        runs = [one.target for one in walk.relations if (one.source, one.kind) == (name, _RUNS)]
+        runs = [
+            relation.target
+            for relation in walk.relations
+            if (relation.source, relation.kind) == (name, _RUNS)
+        ]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
 
 
-def _gap_notes(walk: Walk) -> list[str]:
+def _list_gap_notes(walk: Walk) -> list[str]:
     return [] if walk.complete else [f"this may lack something: {walk.why}"]
 
 
@@ -622,13 +635,13 @@ def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, .
     }
     frontier = list(ways)
     using: dict[str, list[str]] = {}
-    for one in walk.relations:
-        using.setdefault(one.target, []).append(one.source)
+    for relation in walk.relations:
+        using.setdefault(relation.target, []).append(relation.source)
         # Relations of a class also count for the users of its methods.
-        if owner := _owner(one.target):
-            using.setdefault(owner, []).append(one.source)
-        if one.kind == IMPLEMENTED_BY and one.source in start_names:
-            using.setdefault(one.source, []).append(one.target)
+        if owner := _owner(relation.target):
+            using.setdefault(owner, []).append(relation.source)
+        if relation.kind == IMPLEMENTED_BY and relation.source in start_names:
+            using.setdefault(relation.source, []).append(relation.target)
     while frontier:
         new = []
         for name in frontier:

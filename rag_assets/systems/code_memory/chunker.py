@@ -62,7 +62,9 @@ def read(request: ChunkRequest) -> CutText:
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)
     if request.place == _DATA or len(reading.units) > _MOST_KEYS:
-        joined = (replace(one, alone=False) if one.role == "key" else one for one in reading.units)
+        joined = (
+            replace(unit, alone=False) if unit.role == "key" else unit for unit in reading.units
+        )
         reading = replace(reading, units=tuple(joined))
     return CutText(_split_along_units(request, reading), facts)
 
@@ -90,13 +92,13 @@ def _split_along_sections(request: ChunkRequest) -> list[Passage]:
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, request.overlap)
     grouping = partial(
-        _sections, minimum=request.minimum, limit=request.limit, levels=request.levels
+        _iter_sections, minimum=request.minimum, limit=request.limit, levels=request.levels
     )
     passages = pack(request.parsed, grammar, limits, grouping)
     return [replace(passage, definition=Definition("section")) for passage in passages]
 
 
-def _sections(
+def _iter_sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of units, one per section; a small section shares its range with later ones."""

@@ -54,12 +54,14 @@ def show_relations(
     if not walk.nodes:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.relations])
+    print_table(
+        ["from", "relation", "to", "evidence"], [_row(relation) for relation in walk.relations]
+    )
     if walk.uses:
         say(
-            f"Uses of the name ({sum(one.how != 'possible' for one in walk.uses)} of them certain):"
+            f"Uses of the name ({sum(use.how != 'possible' for use in walk.uses)} of them certain):"
         )
-        print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.uses])
+        print_table(["from", "relation", "to", "evidence"], [_row(use) for use in walk.uses])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
 
@@ -85,12 +87,12 @@ def show_symbols(
     print_table(["symbol", "type", "place"], [(n.name, n.source_type, _place(n)) for n in found])
 
 
-def _row(one: Relation) -> tuple[str, str, str, str]:
-    lines = f"{one.uri}:{one.line_start}"
-    shown = f"{lines}  {one.evidence}" if one.evidence else lines
-    by = EVIDENCE_NAMES.get(one.how) or ("possible" if one.how == "possible" else "")
-    kind = f"{one.kind} ({by})" if by else one.kind
-    return one.source, kind, one.target, shown
+def _row(relation: Relation) -> tuple[str, str, str, str]:
+    lines = f"{relation.uri}:{relation.line_start}"
+    shown = f"{lines}  {relation.evidence}" if relation.evidence else lines
+    by = EVIDENCE_NAMES.get(relation.how) or ("possible" if relation.how == "possible" else "")
+    kind = f"{relation.kind} ({by})" if by else relation.kind
+    return relation.source, kind, relation.target, shown
 
 
 def _place(node: Node) -> str:

@@ -54,12 +54,12 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     every = code.relation_counts.of(ctx.ref.id, serving.number)
     # These lead nowhere on purpose, and are shown to nobody.
     counts = [one for one in every if one.kind != ELSEWHERE]
-    edges = sum(one.edges for one in counts)
-    resolved = sum(one.resolved for one in counts)
+    edges = sum(count.edges for count in counts)
+    resolved = sum(count.resolved for count in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)
     statements = [one for found in unresolved.values() for one in found]
-    lines = [one.description for one in statements if one.about != INDEXES]
-    indexes = [one.description for one in statements if one.about == INDEXES]
+    lines = [statement.description for statement in statements if statement.about != INDEXES]
+    indexes = [statement.description for statement in statements if statement.about == INDEXES]
     return relations.materialization(
         names,
         ctx.ref.id,
@@ -69,7 +69,10 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
             "resolved share": round(resolved / edges, 4) if edges else 1.0,
             "by kind": table(
                 _COLUMNS,
-                [(one.kind, one.edges, round(one.resolved / one.edges, 4)) for one in counts],
+                [
+                    (count.kind, count.edges, round(count.resolved / count.edges, 4))
+                    for count in counts
+                ],
             ),
             "unresolved routes and tables": len(lines),
             **({"not known": dg.MetadataValue.md(_format_list(lines))} if lines else {}),

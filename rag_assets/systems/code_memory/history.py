@@ -113,7 +113,7 @@ class Histories:
         yield f"{target.shown}:"
         path = path_from_uri(target.uri)
         try:
-            source = self._source(target.uri.partition("/")[0])
+            source = self._find_source(target.uri.partition("/")[0])
             if source is None:
                 yield "  its source is no Git repository"
                 return
@@ -125,16 +125,16 @@ class Histories:
         except (RagAssetsError, OSError):  # The error message contains folders of this machine.
             yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
             return
-        for one in found.changes:
-            shown = self._masker.text(f"{one.subject}  ({one.author})")
-            yield f"  {one.date}  {one.id[:9]}  {shown}"
+        for change in found.changes:
+            shown = self._masker.text(f"{change.subject}  ({change.author})")
+            yield f"  {change.date}  {change.id[:9]}  {shown}"
         looked_at = format_count(found.looked_at, "commit")
         yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
         if differs:
             yield "  the file has changes that are not committed: its lines may have moved"
 
-    def _source(self, name: str) -> GitSource | None:
-        config = next((one for one in self._tenant.sources if one.name == name), None)
+    def _find_source(self, name: str) -> GitSource | None:
+        config = next((source for source in self._tenant.sources if source.name == name), None)
         kind = None if config is None else self._tenant.source_kind(config)
         built = None if kind is None else kind.build(config, self._context)
         return built if isinstance(built, GitSource) else None
@@ -188,7 +188,7 @@ class _Walk:
         """Return whether a commit changed the lines relative to every parent; queue the parents."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
-        for parent in self._parents(commit):
+        for parent in self._iter_parents(commit):
             former = self._find_blob(parent)
             if former == blob:
                 self._queue_commit(parent, lines)
@@ -212,7 +212,7 @@ class _Walk:
             self._seen.add(commit.id)
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
 
-    def _parents(self, commit: Commit) -> Iterator[Commit]:
+    def _iter_parents(self, commit: Commit) -> Iterator[Commit]:
         if len(commit.parents) > _MOST_PARENTS:
             self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
         for id_ in commit.parents[:_MOST_PARENTS]:
@@ -225,8 +225,8 @@ class _Walk:
         return _parse_commit(id_, self._repository.objects.read(id_, "commit"))
 
     def _find_blob(self, commit: Commit) -> str | None:
-        found = self._repository.find_tree_file(commit.tree, self._path)
-        return None if found is None else found.oid
+        tree_file = self._repository.find_tree_file(commit.tree, self._path)
+        return None if tree_file is None else tree_file.oid
 
     def _compare_versions(self, former: str, blob: str) -> list[DiffHunk] | None:
         """Return the changed lines between two versions; None if one is too large to compare."""
@@ -253,21 +253,23 @@ def _map_lines_back(hunks: Sequence[DiffHunk], lines: Lines) -> tuple[Lines | No
     first, last = lines
     shift_first = shift_last = 0
     is_touched = False
-    for one in hunks:
+    for hunk in hunks:
         # A removal lies between two lines; for other changes, start and end are the first and last
         # new line.
-        start = one.new_start if one.new_lines else one.new_start + 1
-        end = one.new_start + one.new_lines - 1 if one.new_lines else one.new_start
-        moved = one.old_lines - one.new_lines
+        start = hunk.new_start if hunk.new_lines else hunk.new_start + 1
+        end = hunk.new_start + hunk.new_lines - 1 if hunk.new_lines else hunk.new_start
+        moved = hunk.old_lines - hunk.new_lines
         if end < first and start <= first:
             shift_first += moved
             shift_last += moved
         elif start <= last:
             is_touched = True
-            old_start = one.old_start if one.old_lines else one.old_start + 1
+            old_start = hunk.old_start if hunk.old_lines else hunk.old_start + 1
             if start <= first:
                 shift_first = old_start - first
-            shift_last = old_start + one.old_lines - 1 - last if end >= last else shift_last + moved
+            shift_last = (
+                old_start + hunk.old_lines - 1 - last if end >= last else shift_last + moved
+            )
     former = first + shift_first, last + shift_last
     return (former if former[0] <= former[1] else None), is_touched
 

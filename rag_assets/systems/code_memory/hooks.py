@@ -234,8 +234,8 @@ def _read_user_hooks_path() -> str | None:
 def _list_user_config_files() -> list[Path]:
     """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
-    beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
+    path = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return [home / ".gitconfig", path / "git" / "config", Path("/etc/gitconfig")]
 
 
 def _read_settings(path: Path) -> dict[str, str]:

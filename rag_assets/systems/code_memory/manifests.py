@@ -47,7 +47,7 @@ _NPM: Final = frozenset(
 )
 
 
-def _json_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_json_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if len(path) != _IN_TABLE or value is None or path[1] == ITEM:
@@ -73,20 +73,20 @@ _LISTS_BY_GROUP: Final = frozenset(
 )
 
 
-def _toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
         path, above = entry.path, entry.path[:-1]
         if path[-1] == ITEM:
             if above in _LISTS or above[:-1] in _LISTS_BY_GROUP:
-                yield from _requirements([entry])
+                yield from _iter_requirements([entry])
         elif _holds_packages(above) and path not in seen:
             seen.add(path)
             yield _dependency(entry, names.get(path) or path[-1])
 
 
-def _requirements(entries: Iterable[Entry]) -> Iterator[Fact]:
+def _iter_requirements(entries: Iterable[Entry]) -> Iterator[Fact]:
     """Yield the dependencies on required packages: `x[y] >= 1; python_version < "4"`."""
     for entry in entries:
         if required := _REQUIREMENT.match(entry.value or ""):
@@ -106,7 +106,7 @@ def _holds_packages(table: Path) -> bool:
 _PUB: Final = frozenset({"dependencies", "dev_dependencies"})
 
 
-def _yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     """Yield the dependencies in the manifest of a Dart package or a conda environment."""
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     for entry in entries if tops & {"environment", "channels"} else ():
@@ -117,27 +117,27 @@ def _yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
         elif path == ("dependencies", ITEM) and entry.value:
             yield _dependency(entry, entry.value.partition("=")[0].strip())
         elif path == ("dependencies", ITEM, "pip", ITEM):
-            yield from _requirements([entry])
+            yield from _iter_requirements([entry])
 
 
 _CFG: Final = frozenset({"install_requires", "setup_requires", "tests_require"})
 
 
-def _ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         base = entry.path[:-1] if entry.path[-1] == ITEM else entry.path
         is_list = base[:1] == ("options.extras_require",) or (
             base[:1] == ("options",) and base[-1] in _CFG
         )
         if is_list and len(base) == _IN_TABLE:
-            yield from _requirements([entry])
+            yield from _iter_requirements([entry])
 
 
 _OF_FORMAT: Final[Mapping[str, Callable[[Sequence[Entry]], Iterator[Fact]]]] = {
-    "ini": _ini_facts,
-    "json": _json_facts,
-    "toml": _toml_facts,
-    "yaml": _yaml_facts,
+    "ini": _iter_ini_facts,
+    "json": _iter_json_facts,
+    "toml": _iter_toml_facts,
+    "yaml": _iter_yaml_facts,
 }
 
 _Q: Final = "[\"']"
@@ -174,12 +174,12 @@ _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 
 def _line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
     """Yield the dependencies in the lines that match a pattern, which has the group `name`."""
-    for start, end, line in _trimmed_lines(text):
+    for start, end, line in _iter_trimmed_lines(text):
         if found := pattern.match(line):
             yield Fact("depends_on", start, end, "", {"package": found["name"]})
 
 
-def _trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
+def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the lines without the white space around them, each with its offsets."""
     at = 0
     for line in text.splitlines(keepends=True):
@@ -191,7 +191,7 @@ def _trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
 def _go_module_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in `require` of go.mod; other directives have no plain version."""
     block = ""
-    for start, end, line in _trimmed_lines(text):
+    for start, end, line in _iter_trimmed_lines(text):
         if line.endswith("(") or line == ")":
             block = line.rstrip("( \t") if line != ")" else ""
         elif "require" in {block, line[:7]} and (found := _GO_LINE.match(line)):
@@ -204,7 +204,7 @@ def swift_facts(text: str) -> Iterator[Fact]:
         yield from (_dependency(found, found["name"]) for found in pattern.finditer(text))
 
 
-def _xml_facts(text: str) -> Iterator[Fact]:
+def _iter_xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
     for found in _PROJECT.finditer(text):
         stated = _ATTRIBUTE.finditer(found["attributes"])
@@ -219,9 +219,11 @@ def _xml_facts(text: str) -> Iterator[Fact]:
             yield _dependency(found, f"{tags['groupId']}:{tags['artifactId']}")
 
 
-def _plain_facts(text: str) -> Iterator[Fact]:
+def _iter_plain_facts(text: str) -> Iterator[Fact]:
     """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
-    told = [line for *_, line in _trimmed_lines(text) if line and not line.startswith(("#", "//"))]
+    told = [
+        line for *_, line in _iter_trimmed_lines(text) if line and not line.startswith(("#", "//"))
+    ]
     if told and told[0].startswith("module "):
         return _go_module_facts(text)
     named = [line for line in told if not line.startswith(("-", "git+", ".", "http"))]
@@ -229,7 +231,7 @@ def _plain_facts(text: str) -> Iterator[Fact]:
     if len(found) == len(named) and any(one["constraint"] for one in found):
         return (
             Fact("depends_on", start, end, "", {"package": required["name"]})
-            for start, end, line in _trimmed_lines(text)
+            for start, end, line in _iter_trimmed_lines(text)
             if not line.startswith(_INCLUDE) and (required := _REQUIREMENT.match(line))
         )
     return iter(())
@@ -244,9 +246,9 @@ read_elixir: Final = partial(
     _read_manifest, find=lambda text: _line_facts(text, _MIX) if "Mix.Project" in text else ()
 )
 read_gradle: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_GRADLE))
-read_plain: Final = partial(_read_manifest, find=_plain_facts)
+read_plain: Final = partial(_read_manifest, find=_iter_plain_facts)
 read_ruby: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_RUBY))
-read_xml: Final = partial(_read_manifest, find=_xml_facts)
+read_xml: Final = partial(_read_manifest, find=_iter_xml_facts)
 
 
 _FRAMEWORK_PACKAGES: Final = """

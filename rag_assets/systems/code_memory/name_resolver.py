@@ -70,10 +70,10 @@ class NameResolver:
         method, path = parse_request(said) or ("", said)
         of_any_method = [path, *route_spellings(path)] if method else []
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(said), "")):
-            for one in ends:
+            for end in ends:
                 found = [
                     node
-                    for node in self._find_definitions(one)
+                    for node in self._find_definitions(end)
                     if node.source_type == _ROUTE and node.name.startswith(start)
                 ]
                 if found:
@@ -97,8 +97,8 @@ class NameResolver:
     def symbols(self, said: str) -> list[Node]:
         """Return the definitions that a name refers to, as written or as spelled in the index."""
         for spelled in symbol_spellings(said):
-            if found := self._find_definitions(spelled):
-                return found
+            if definitions := self._find_definitions(spelled):
+                return definitions
         inherited = self._find_inherited(said)
         return inherited or self._find_by_last_part(symbol_spellings(said))
 
@@ -113,12 +113,12 @@ class NameResolver:
         """Return the tables that a name refers to: a table, a model, or a class in the plural."""
         spelled = table_spellings(said)
         for name in spelled:
-            if found := self._tables(name):
+            if found := self._list_tables(name):
                 return found
         models = [node.name for name in spelled for node in self._find_definitions(name)]
         edges = self.view.edges(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
-        usual = [one for name in spelled for one in self._tables(table_of_class(name))]
+        usual = [table for name in spelled for table in self._list_tables(table_of_class(name))]
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
     def documents(self, said: str) -> list[str]:
@@ -155,7 +155,9 @@ class NameResolver:
     def coverage(self) -> str:
         """Return how the files of each language were read, for the end of an answer about uses."""
         counts = Counter(filter(None, map(_language, self._uris)))
-        unread = sum(_language(one.uri) != "" for one in self.view.without_names(_OF_FILES))
+        unread = sum(
+            _language(without_name.uri) != "" for without_name in self.view.without_names(_OF_FILES)
+        )
         by_name = tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -176,12 +178,12 @@ class NameResolver:
     def _find_exact_path(self, path: str) -> list[str]:
         """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
-        return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
+        return [file.uri for file in self.view.files([FILE + uri for uri in uris]) if file.uri]
 
     def _find_definitions(self, name: str) -> list[Node]:
         return [*map(build_node, self.view.named(name))]
 
-    def _tables(self, name: str) -> list[str]:
+    def _list_tables(self, name: str) -> list[str]:
         found = [
             node.name
             for node in self._find_definitions(TABLE + name)
@@ -204,8 +206,10 @@ class NameResolver:
             classes = {node.name for node in self._find_definitions(owner)} if owner else set()
             for _ in range(_MOST_BASES):
                 edges = self.view.edges(sorted(classes), "out").edges if classes else ()
-                classes = {one.target for one in edges if one.kind == "extends"}
-                members = (self._find_definitions(f"{one}{mark}{last}") for one in sorted(classes))
+                classes = {edge.target for edge in edges if edge.kind == "extends"}
+                members = (
+                    self._find_definitions(f"{class_}{mark}{last}") for class_ in sorted(classes)
+                )
                 if found := [*chain.from_iterable(members)]:
                     return found
         return []

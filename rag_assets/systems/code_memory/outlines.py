@@ -93,14 +93,14 @@ class Tree:
         self._nodes: Mapping[str, Node] = {node.name: node for node in walk.nodes}
         self._several = several
         self._from: dict[str, list[Relation]] = {}
-        for one in walk.relations:
-            self._from.setdefault(one.source, []).append(one)
+        for relation in walk.relations:
+            self._from.setdefault(relation.source, []).append(relation)
 
     def lines(self, root: str) -> Iterator[str]:
         """Yield a node, and below it, step by step, the relations that start at it."""
         yield self._heading(root)
         opened = {root}
-        waiting = [(one, 1) for one in reversed(self._sort_relations(root))]
+        waiting = [(sort_relation, 1) for sort_relation in reversed(self._sort_relations(root))]
         while waiting:
             relation, depth = waiting.pop()
             yield "  " * depth + self._line(relation)
@@ -120,10 +120,14 @@ class Tree:
         where = place(node.uri, node.line_start, several=self._several)
         return f"{node.source_type} {shown_name(name)}  {where}".rstrip()
 
-    def _line(self, one: Relation) -> str:
-        where = place(one.uri, one.line_start, several=self._several)
-        how = "" if one.how == "stated" else f" ({EVIDENCE_NAMES.get(one.how, one.how)})"
-        return f"{one.kind} {shown_name(one.target)}{how}  {where}"
+    def _line(self, relation: Relation) -> str:
+        where = place(relation.uri, relation.line_start, several=self._several)
+        how = (
+            ""
+            if relation.how == "stated"
+            else f" ({EVIDENCE_NAMES.get(relation.how, relation.how)})"
+        )
+        return f"{relation.kind} {shown_name(relation.target)}{how}  {where}"
 
 
 _FIRST: Final = (
@@ -155,8 +159,8 @@ among other dependents."""
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
-    for one in uses:
-        by_target.setdefault(one.target, []).append(one)
+    for use in uses:
+        by_target.setdefault(use.target, []).append(use)
     for target, found in by_target.items():
         count = max(one.candidates for one in found)
         which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
@@ -202,11 +206,11 @@ def format_groups(
         if not node.name.startswith(_FILE) or node.uri not in defining:
             by_type.setdefault(node.source_type, []).append((node, path))
     stated = [*stated]
-    lines = {one.source: (one.uri, one.line_start) for one in stated}
+    lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
     evidence = {
-        (one.source, one.target): f" ({EVIDENCE_NAMES[one.how]})"
-        for one in stated
-        if one.how in EVIDENCE_NAMES
+        (relation.source, relation.target): f" ({EVIDENCE_NAMES[relation.how]})"
+        for relation in stated
+        if relation.how in EVIDENCE_NAMES
     }
     for kind in sorted(by_type, key=lambda kind: (_rank(kind, _EDGES), kind)):
         yield f"{kind} ({len(by_type[kind])}):"
@@ -231,7 +235,7 @@ def format_tests(
     """
     requesting: list[str] = []
     calling: list[str] = []
-    lines = {one.source: (one.uri, one.line_start) for one in stated}
+    lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
     for node, path in found:
         if node.uri is None or not is_test(path_from_uri(node.uri)):
             continue

@@ -109,16 +109,16 @@ def _without_nul(reading: CodeText) -> CodeText:
     A literal may contain NUL (`["\0" => 1]`), and Postgres cannot store it.
     """
     units = tuple(
-        replace(one, symbol=_storable(one.symbol), signature=_storable(one.signature))
-        if "\0" in one.symbol or "\0" in one.signature
-        else one
-        for one in reading.units
+        replace(unit, symbol=_storable(unit.symbol), signature=_storable(unit.signature))
+        if "\0" in unit.symbol or "\0" in unit.signature
+        else unit
+        for unit in reading.units
     )
     facts = tuple(
-        replace(one, symbol=_storable(one.symbol), values=_storable(dict(one.values)))
-        if "\0" in one.symbol or _has_nul(one.values)
-        else one
-        for one in reading.facts
+        replace(fact, symbol=_storable(fact.symbol), values=_storable(dict(fact.values)))
+        if "\0" in fact.symbol or _has_nul(fact.values)
+        else fact
+        for fact in reading.facts
     )
     return replace(reading, units=units, facts=facts)
 

@@ -236,21 +236,21 @@ class SymbolsQuery(BaseModel):
         return self
 
 
-async def _walk(asked: AskedProject, work: Callable[[Walker], _T]) -> _T:
+async def _walk(asked_project: AskedProject, work: Callable[[Walker], _T]) -> _T:
     """Run blocking work on the relations that the caller may read."""
-    walker = Walker(asked.backend.catalog, asked.backend.reader.policy)
-    return await asked.read(partial(work, walker))
+    walker = Walker(asked_project.backend.catalog, asked_project.backend.reader.policy)
+    return await asked_project.read(partial(work, walker))
 
 
-async def _answer(asked: AskedProject, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
+async def _answer(asked_project: AskedProject, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
     """Return the same answer as the agents' tools."""
-    reader, settings = asked.backend.reader, asked.backend.embedders.settings
+    reader, settings = asked_project.backend.reader, asked_project.backend.embedders.settings
 
     def work() -> str:
-        tenant = Tenant.from_config(asked.record().config)
-        return ask(CodeAnswers(reader, tenant, asked.identity.caller, settings))
+        tenant = Tenant.from_config(asked_project.record().config)
+        return ask(CodeAnswers(reader, tenant, asked_project.identity.caller, settings))
 
-    return CodeAnswer(await asked.read(work))
+    return CodeAnswer(await asked_project.read(work))
 
 
 @router.get("/{project_id}/relations")
@@ -341,10 +341,12 @@ async def rules_for(asked: ProjectDependency, query: Annotated[FilesQuery, Query
     return await _answer(asked, lambda about: about.rules_for(query.path))
 
 
-def _node(one: Node) -> CodeNode:
-    lines = one.line_start, one.line_end
-    return CodeNode(one.name, one.source_type, one.repository, one.uri, *lines, one.content_hash)
+def _node(node: Node) -> CodeNode:
+    lines = node.line_start, node.line_end
+    return CodeNode(
+        node.name, node.source_type, node.repository, node.uri, *lines, node.content_hash
+    )
 
 
-def _edge(one: Relation) -> CodeEdge:
-    return CodeEdge(*astuple(one))
+def _edge(relation: Relation) -> CodeEdge:
+    return CodeEdge(*astuple(relation))

@@ -217,9 +217,9 @@ class RuleBook:
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
         """Return the names of the definitions in files."""
         nodes = self.view.within_any(uris)
-        shorts = {one.name.rpartition("\\")[2] for one in nodes}
+        shorts = {node.name.rpartition("\\")[2] for node in nodes}
         methods = {name.replace("::", "@") for name in shorts}
-        return frozenset({one.name for one in nodes} | shorts | methods)
+        return frozenset({node.name for node in nodes} | shorts | methods)
 
 
 def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:

@@ -82,7 +82,9 @@ def build_metadata(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata
         return [_metadata(hit, None, {}) for hit in hits]
     frameworks = _frameworks(view)
     related = _find_related_names(view, hits)
-    return [_metadata(hit, _framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)]
+    return [
+        _metadata(hit, _find_framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)
+    ]
 
 
 def _metadata(
@@ -110,7 +112,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
+def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
     """Return the framework that the hit's repository uses in the language of the file, if any."""
     there = frameworks.get(_repository(hit), ())
     if _is_derived(hit):
@@ -124,9 +126,9 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(build_node, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
-    own = [[*_nodes(hit, defined)] for hit in hits]
+    own = [[*_iter_nodes(hit, defined)] for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
-    edges = _edges(view, [*nodes], nodes)
+    edges = _list_edges(view, [*nodes], nodes)
     known = view.ends(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
@@ -137,16 +139,20 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
     return [_group_by_kind(some, neighbours, known) for some in own]
 
 
-def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
+def _list_edges(
+    view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
+) -> list[FoundEdge]:
     """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
-    found = view.find_edges(keys, nodes, "both")
-    if not found.cut or len(keys) == 1:
-        return [*found.edges]
+    edges = view.find_edges(keys, nodes, "both")
+    if not edges.cut or len(keys) == 1:
+        return [*edges.edges]
     half = len(keys) // 2
-    return [*_edges(view, keys[:half], nodes), *_edges(view, keys[half:], nodes)]
+    return [*_list_edges(view, keys[:half], nodes), *_list_edges(view, keys[half:], nodes)]
 
 
-def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -> Iterator[Node]:
+def _iter_nodes(
+    hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
+) -> Iterator[Node]:
     """Yield the definitions in a hit; if there are none, the hit's file."""
     found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
     yield from found
@@ -160,15 +166,15 @@ def _group_by_kind(
     known: Mapping[NodeKey, Node],
 ) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for one in own:
-        for key in neighbours.get((one.repository, one.name), ()):
-            kind = _kind(known[key]) if key in known else None
+    for node in own:
+        for key in neighbours.get((node.repository, node.name), ()):
+            kind = _find_kind(known[key]) if key in known else None
             if kind is not None:
                 found[kind][key[1]] = None
     return {kind: [*names] for kind, names in found.items()}
 
 
-def _kind(node: Node) -> str | None:
+def _find_kind(node: Node) -> str | None:
     if node.name.startswith("route:"):
         return "route"
     if node.source_type == "table":
@@ -300,7 +306,10 @@ class RunRetrieval:
         answer = await self.search.search(ref.id, request)
         chunks = await self._chunks(ref, answer.hits, caller)
         asked = {**common, "query": await self.search.masked(question.query)}
-        loaded = {"ids": [one.id for one in chunks], "scores": [one.score for one in chunks]}
+        loaded = {
+            "ids": [chunk.id for chunk in chunks],
+            "scores": [chunk.score for chunk in chunks],
+        }
         journal.record(ref, "ai_context_loaded", {**asked, "rag": True, **loaded})
         if answer.disabled:
             return RetrievedChunks(rag=True, outcome="disabled")
@@ -362,7 +371,7 @@ def _debug(debug: Debug, chunks: Sequence[CodeChunk]) -> RetrievalDebug:
         latency_ms=round(steps.get("total", sum(steps.values())), 3),
         steps_ms=dict(steps),
         total_candidates=debug.total_candidates,
-        scores={one.id: one.score for one in chunks},
+        scores={chunk.id: chunk.score for chunk in chunks},
         threshold=debug.threshold,
         nearest=debug.nearest,
         paths=debug.paths,

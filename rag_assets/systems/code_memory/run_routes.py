@@ -198,6 +198,8 @@ async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> I
     return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))
 
 
-def _index(asked: AskedProject, paths: Sequence[str]) -> IndexedProject:
-    catalog, settings = asked.backend.catalog, asked.backend.embedders.settings
-    return index_again(catalog, settings, asked.record(), paths=paths, by=asked.identity.name)
+def _index(asked_project: AskedProject, paths: Sequence[str]) -> IndexedProject:
+    catalog, settings = asked_project.backend.catalog, asked_project.backend.embedders.settings
+    return index_again(
+        catalog, settings, asked_project.record(), paths=paths, by=asked_project.identity.name
+    )

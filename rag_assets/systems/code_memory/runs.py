@@ -161,7 +161,7 @@ def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
     """Return a tenant's sources that store the events of runs, one for each repository."""
-    return tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
+    return tuple(source for source in tenant.sources if isinstance(source, RunsConfig))
 
 
 def list_path_readings(

@@ -55,7 +55,7 @@ def index_again(
     commits = _commits(catalog, settings, tenant)
     requests = catalog.reindex_requests
     if paths:
-        ids = _documents(catalog, tenant, paths)
+        ids = _list_documents(catalog, tenant, paths)
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
         documents += requests.readmit(record.ref, named_documents(tenant, paths))
     else:
@@ -75,13 +75,13 @@ def invalidate(
         OnHold: one of the files is on hold.
         TenantGone: the tenant was removed.
     """
-    ids = _documents(catalog, Tenant.from_config(record.config), paths)
+    ids = _list_documents(catalog, Tenant.from_config(record.config), paths)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
     removed = [one for one in sorted(ids) if remove(one)]
     return InvalidatedFiles(record.id, len(removed))
 
 
-def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
+def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
     with catalog.database.begin() as connection:
         return find_document_ids(connection, tenant, paths)
 

@@ -110,7 +110,7 @@ class Administration:
         Raises:
             UnknownExperience: no pattern has this id.
         """
-        cutoff, days = self.cutoff(record), _retention_days(record)
+        cutoff, days = self.cutoff(record), _find_retention_days(record)
         found = self._reader.find_pattern(record.id, pattern, cutoff)
         if found is None:
             raise _unknown_pattern_error()
@@ -118,8 +118,8 @@ class Administration:
         entries = self._reader.entries(record.id, pattern, cutoff)
         return PatternDetails(
             found,
-            tuple(_build_pattern_entry(one, days) for one in entries),
-            tuple(self._read_merges(record.id, [one.id for one in entries], pattern, cutoff)),
+            tuple(_build_pattern_entry(entry, days) for entry in entries),
+            tuple(self._read_merges(record.id, [entry.id for entry in entries], pattern, cutoff)),
         )
 
     def merge(
@@ -176,7 +176,7 @@ class Administration:
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
         details = self.details(record, result)
-        shown = {one.name: getattr(details.pattern, one.name) for one in fields(Pattern)}
+        shown = {field.name: getattr(details.pattern, field.name) for field in fields(Pattern)}
         return SplitPattern(**shown, entries=details.entries)
 
     def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
@@ -206,7 +206,7 @@ class Administration:
 
     def report(self, record: TenantRecord) -> Report:
         """Return the report on a tenant."""
-        cutoff, days = self.cutoff(record), _retention_days(record)
+        cutoff, days = self.cutoff(record), _find_retention_days(record)
         with self._catalog.database.begin() as connection:
             return _read_report(connection, record.id, cutoff, days)
 
@@ -222,16 +222,16 @@ class Administration:
         return add_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
     def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
-        recorded = [one.document_id for one in entries if one.document_id is not None]
+        recorded = [entry.document_id for entry in entries if entry.document_id is not None]
         if recorded:
             # Searches omit the entries once this transaction is committed; the erasure covers every
             # store.
             self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
-        staged = [one.id for one in entries if one.document_id is None]
+        staged = [entry.id for entry in entries if entry.document_id is None]
         if staged:
             self._entries.delete_staged(record.ref, staged)
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            delete_merges(connection, record.ref, [one.id for one in entries])
+            delete_merges(connection, record.ref, [entry.id for entry in entries])
             delete_empty_patterns(connection, record.ref)
 
     def _read_merges(
@@ -253,7 +253,7 @@ class Administration:
             id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
         }
-        columns = [one.name for one in fields(Merge) if one.name in _MERGES]
+        columns = [field.name for field in fields(Merge) if field.name in _MERGES]
         merges = []
         for row in rows:
             merge = Merge(**{name: getattr(row, name) for name in columns})
@@ -270,7 +270,7 @@ def _unknown_pattern_error() -> UnknownExperience:
     )
 
 
-def _retention_days(record: TenantRecord) -> int | None:
+def _find_retention_days(record: TenantRecord) -> int | None:
     return Tenant.from_config(record.config).get_retention_days("experience")
 
 

@@ -99,7 +99,7 @@ class Assessment:
     def means(self) -> dict[Aspect, float | None]:
         """Return the mean grade of each aspect."""
         given = {
-            aspect: [one.grade for one in self.grades if one.aspect == aspect and one.grade]
+            aspect: [grade.grade for grade in self.grades if grade.aspect == aspect and grade.grade]
             for aspect in ASPECTS
         }
         return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
@@ -197,7 +197,7 @@ class Assessor:
                 estimate_input_tokens(instructions, prompt), config.max_tokens
             ),
         )
-        given = {one.number: one for one in parse_grades(completion.text)}
+        given = {grade.number: grade for grade in parse_grades(completion.text)}
         return [
             Grade(aspect, pattern, given[number].grade, given[number].reason)
             if number in given
@@ -267,12 +267,14 @@ def _print_grades(found: Assessment, patterns: dict[str, Pattern]) -> None:
             (
                 aspect,
                 "-" if mean is None else f"{mean:.2f} of 5",
-                sum(one.aspect == aspect and one.grade is not None for one in found.grades),
+                sum(grade.aspect == aspect and grade.grade is not None for grade in found.grades),
             )
             for aspect, mean in found.means.items()
         ],
     )
-    low = [one for one in found.grades if one.grade is not None and one.grade <= _MAX_LOW_GRADE]
+    low = [
+        grade for grade in found.grades if grade.grade is not None and grade.grade <= _MAX_LOW_GRADE
+    ]
     for one in low:
         problem = patterns[one.pattern].problem if one.pattern in patterns else ""
         say(f"{one.aspect} {one.grade}: {one.pattern} {problem[:_SHOWN_CHARACTERS]}")

@@ -158,7 +158,7 @@ class Assigner:
                 continue
             if find_solution_difference(describe_solution(entry), describe_solution(other.entry)):
                 continue
-            found = Assignment(
+            assignment = Assignment(
                 entry,
                 other.home_id,
                 other.problem_id,
@@ -168,8 +168,8 @@ class Assigner:
                 solution,
                 asdict(self._bounds),
             )
-            if best is None or _sum_cosines(found) > _sum_cosines(best):
-                best = found
+            if best is None or _sum_cosines(assignment) > _sum_cosines(best):
+                best = assignment
         return best or Assignment(entry, entry.id, alternative)
 
     def _find_nearest(

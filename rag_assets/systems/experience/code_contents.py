@@ -57,7 +57,8 @@ def add_contents(code: FilesOfTenant | None, places: Sequence[About]) -> tuple[K
     """Return locations with their current content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
-        KeptAbout(path=one.path, symbol=one.symbol, content=contents.get(one)) for one in places
+        KeptAbout(path=place.path, symbol=place.symbol, content=contents.get(place))
+        for place in places
     )
 
 
@@ -79,7 +80,7 @@ def add_stale_paths(
         return list(patterns)
     query = select(_STAGED.pattern_id, _STAGED.about).where(
         _STAGED.tenant == tenant.id,
-        _STAGED.pattern_id.in_([one.id for one in patterns]),
+        _STAGED.pattern_id.in_([pattern.id for pattern in patterns]),
         func.jsonb_array_length(_STAGED.about) > 0,
         living,
     )
@@ -87,22 +88,22 @@ def add_stale_paths(
     with catalog.database.begin() as connection:
         for row in connection.execute(query):
             known.setdefault(row.pattern_id, []).extend(KeptAbout(**one) for one in row.about)
-    places = {one.place for abouts in known.values() for one in abouts}
+    places = {about.place for abouts in known.values() for about in abouts}
     contents = code.contents(places) if places else {}
     return [
-        replace(one, stale_paths=_find_stale_paths(known.get(one.id, ()), contents))
-        for one in patterns
+        replace(pattern, stale_paths=_find_stale_paths(known.get(pattern.id, ()), contents))
+        for pattern in patterns
     ]
 
 
 def _find_stale_paths(
-    known: Iterable[KeptAbout], contents: Mapping[About, str | None]
+    kept_abouts: Iterable[KeptAbout], contents: Mapping[About, str | None]
 ) -> tuple[str, ...]:
     """Return the paths whose present content differs from the content in every entry."""
     noted: dict[About, set[str]] = {}
-    for one in known:
-        if one.content is not None:
-            noted.setdefault(one.place, set()).add(one.content)
+    for kept_about in kept_abouts:
+        if kept_about.content is not None:
+            noted.setdefault(kept_about.place, set()).add(kept_about.content)
     return tuple(
         sorted(
             {

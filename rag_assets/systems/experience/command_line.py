@@ -166,7 +166,7 @@ def write_context(
     if not as_json and found.query_id is not None:
         # The reason goes to standard error, because standard output contains only the agent's
         # context.
-        patterns = ", ".join(str(one.id) for one in found.patterns)
+        patterns = ", ".join(str(pattern.id) for pattern in found.patterns)
         progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
 
@@ -198,7 +198,7 @@ def list_patterns(
     if not found:
         _warn_of_names(experience.administration.find_unmatched_names(record, wanted))
     if as_json:
-        print_json({"patterns": [_to_plain(one) for one in found]})
+        print_json({"patterns": [_to_plain(pattern) for pattern in found]})
         return
     _print_patterns(found)
 
@@ -238,7 +238,7 @@ def merge(
     except ProblemsDiffer as error:
         if not as_json:
             details = [experience.administration.details(record, id_) for id_ in ids]
-            _print_patterns([one.pattern for one in details])
+            _print_patterns([detail.pattern for detail in details])
         raise ProblemsDiffer(
             error.message,
             hint="compare both patterns, then run the command with --yes to merge them",
@@ -393,35 +393,35 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
 
 
 def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
-    for one in unmatched:
-        warn(f"{one.field}: {one.problem}")
+    for unmatched_name in unmatched:
+        warn(f"{unmatched_name.field}: {unmatched_name.problem}")
 
 
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
     if not patterns:
         say("The tenant has no pattern with this id.")
-    for number, one in enumerate(patterns, start=1):
-        score = "" if one.score is None else f", cosine {one.score:.3f}"
-        counts = f"{one.success_count} successes, {one.failure_count} failures"
-        if one.shown_count is not None:
-            counts += f", in {one.shown_count} answers"
-        say(f"{number}. {one.id} ({one.label}; {counts}; {one.quality}{score})")
+    for number, pattern in enumerate(patterns, start=1):
+        score = "" if pattern.score is None else f", cosine {pattern.score:.3f}"
+        counts = f"{pattern.success_count} successes, {pattern.failure_count} failures"
+        if pattern.shown_count is not None:
+            counts += f", in {pattern.shown_count} answers"
+        say(f"{number}. {pattern.id} ({pattern.label}; {counts}; {pattern.quality}{score})")
         _print_texts(
             (
-                ("Problem", one.problem),
-                ("Solution", one.solution),
-                ("When to try", one.when_to_try),
+                ("Problem", pattern.problem),
+                ("Solution", pattern.solution),
+                ("When to try", pattern.when_to_try),
             )
         )
-        if one.stale_paths:
-            say(f"   Changed since: {', '.join(one.stale_paths)}")
+        if pattern.stale_paths:
+            say(f"   Changed since: {', '.join(pattern.stale_paths)}")
 
 
 def _print_entries(entries: Iterable[PatternEntry]) -> None:
-    for one in entries:
-        times = f"embedded {one.embedded_at}, expires {one.expires_at}"
-        say(f"Entry {one.id}: project {one.project_id}, {times}")
-        _print_texts((("Problem", one.problem), ("Solution", one.solution)))
+    for entry in entries:
+        times = f"embedded {entry.embedded_at}, expires {entry.expires_at}"
+        say(f"Entry {entry.id}: project {entry.project_id}, {times}")
+        _print_texts((("Problem", entry.problem), ("Solution", entry.solution)))
 
 
 def _print_texts(texts: Iterable[tuple[str, str | None]]) -> None:

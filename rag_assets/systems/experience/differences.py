@@ -172,7 +172,9 @@ class _Text:
         letters = "".join(self.words)
         names = {_stem(name.casefold()) for name in _NAME.findall(other.plain)}
         compounds = {one.replace("-", "") for one in _COMPOUND.findall(other.plain.casefold())}
-        return not names <= set(self.stems) or any(one not in letters for one in compounds)
+        return not names <= set(self.stems) or any(
+            compound not in letters for compound in compounds
+        )
 
 
 def _are_opposed(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -227,7 +229,11 @@ def _words_around_hinge(text: _Text, hinge: frozenset[str]) -> _Sides:
     """Return the words before and after the first hinge; empty sets without a hinge."""
     words = text.words
     at = next((at for at, word in enumerate(words) if word in hinge), 0)
-    return (_content_stems(words[:at]), _content_stems(words[at + 1 :])) if at else (set(), set())
+    return (
+        (_list_content_stems(words[:at]), _list_content_stems(words[at + 1 :]))
+        if at
+        else (set(), set())
+    )
 
 
 def _words_near_hinges(text: _Text, hinge: frozenset[str]) -> _Sides:
@@ -236,8 +242,8 @@ def _words_near_hinges(text: _Text, hinge: frozenset[str]) -> _Sides:
     for clause in text.clauses:
         for at, word in enumerate(clause):
             if word in hinge:
-                before |= _content_stems(clause[:at][::-1], _NEAR_WORDS)
-                behind |= _content_stems(clause[at + 1 :], _NEAR_WORDS)
+                before |= _list_content_stems(clause[:at][::-1], _NEAR_WORDS)
+                behind |= _list_content_stems(clause[at + 1 :], _NEAR_WORDS)
     return before, behind
 
 
@@ -246,12 +252,14 @@ def _words_in_scope(text: _Text, scope: frozenset[str]) -> _Sides:
     about, others = set[str](), set[str]()
     for clause in text.clauses:
         at = next((at for at, word in enumerate(clause) if word in scope), len(clause))
-        about |= _content_stems(clause[at + 1 :], _NEAR_WORDS + 1)
-        others |= _content_stems(clause[:at]) | _content_stems(clause[at + 1 :][_NEAR_WORDS + 1 :])
+        about |= _list_content_stems(clause[at + 1 :], _NEAR_WORDS + 1)
+        others |= _list_content_stems(clause[:at]) | _list_content_stems(
+            clause[at + 1 :][_NEAR_WORDS + 1 :]
+        )
     return (about, others - about) if about else (set(), set())
 
 
-def _content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
+def _list_content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
     """Return the stems of the first content words."""
     content = [word for word in words if word not in _load_function_words()]
     return set(map(_stem, content[:most]))
@@ -282,12 +290,12 @@ def _find_replacements(
 
 def _compute_shared_share(one: _Text, other: _Text) -> float:
     """Return the lower share of content words with an equal or a synonym in the other text."""
-    here, there = _content_stems(one.words), _content_stems(other.words)
+    here, there = _list_content_stems(one.words), _list_content_stems(other.words)
     return min(_compute_share(here, there), _compute_share(there, here))
 
 
 def _compute_share(words: set[str], others: set[str]) -> float:
-    found = sum(any(_are_synonyms(word, one) for one in others) for word in words)
+    found = sum(any(_are_synonyms(word, other) for other in others) for word in words)
     return found / len(words) if words else 1.0
 
 

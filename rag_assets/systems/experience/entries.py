@@ -68,7 +68,7 @@ ERROR_KEYS = "error_keys"
 """Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
-_SAME_COLUMNS = tuple({one.name for one in fields(Entry)} - {"about", "captured_at"})
+_SAME_COLUMNS = tuple({field.name for field in fields(Entry)} - {"about", "captured_at"})
 """The fields of an entry that are columns of `knowledge_staging` with the same name."""
 _STAGED = knowledge_staging.c
 

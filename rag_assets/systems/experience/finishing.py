@@ -153,10 +153,12 @@ class ExperienceFollowUp:
     def _store_assignments(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            present = _select_pending(connection, ctx.ref, [one.entry.id for one in assigned])
-            homes = {one.home_id for one in assigned}
+            present = _select_pending(
+                connection, ctx.ref, [assignment.entry.id for assignment in assigned]
+            )
+            homes = {assignment.home_id for assignment in assigned}
             placed = _find_present_patterns(
-                [one for one in assigned if one.entry.id in present],
+                [assignment for assignment in assigned if assignment.entry.id in present],
                 find_living_roots(connection, ctx.ref.id, homes),
             )
             _add_patterns(connection, ctx.ref, placed)
@@ -242,24 +244,28 @@ def _find_present_patterns(
     """
     places = {home: (home, root) for home, root in roots.items()}
     placed = []
-    for one in assigned:
-        place = places.get(one.home_id)
+    for assignment in assigned:
+        place = places.get(assignment.home_id)
         if place is None:
-            own = one.entry.id
+            own = assignment.entry.id
             # Later entries of the same deleted pattern join this one.
-            places[one.home_id] = places[own] = (own, own)
-            placed.append(_PlacedEntry(one, own, own, None))
+            places[assignment.home_id] = places[own] = (own, own)
+            placed.append(_PlacedEntry(assignment, own, own, None))
         else:
-            other = one.other_id if one.home_id in roots else place[0]
-            placed.append(_PlacedEntry(one, *place, other))
+            other = assignment.other_id if assignment.home_id in roots else place[0]
+            placed.append(_PlacedEntry(assignment, *place, other))
     return placed
 
 
 def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_PlacedEntry]) -> None:
     rows = [
-        {"tenant": ref.id, "id": one.home_id, "problem_id": one.of.problem_id or one.home_id}
-        for one in placed
-        if one.home_id == one.of.entry.id
+        {
+            "tenant": ref.id,
+            "id": placed_entry.home_id,
+            "problem_id": placed_entry.of.problem_id or placed_entry.home_id,
+        }
+        for placed_entry in placed
+        if placed_entry.home_id == placed_entry.of.entry.id
     ]
     if rows:
         connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
@@ -269,18 +275,18 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
     rows = [
         {
             "tenant": ref.id,
-            "id": uuid5(_MERGE_IDS, f"{one.of.entry.id}/{one.other_id}"),
-            "entry_id": one.of.entry.id,
-            "other_id": one.other_id,
-            "pattern_id": one.root_id,
-            "way": one.of.way,
-            "problem_cosine": one.of.problem_cosine,
-            "solution_cosine": one.of.solution_cosine,
-            "bounds": dict(one.of.bounds),
+            "id": uuid5(_MERGE_IDS, f"{placed_entry.of.entry.id}/{placed_entry.other_id}"),
+            "entry_id": placed_entry.of.entry.id,
+            "other_id": placed_entry.other_id,
+            "pattern_id": placed_entry.root_id,
+            "way": placed_entry.of.way,
+            "problem_cosine": placed_entry.of.problem_cosine,
+            "solution_cosine": placed_entry.of.solution_cosine,
+            "bounds": dict(placed_entry.of.bounds),
             "merged_by": "rag-assets",
         }
-        for one in placed
-        if one.other_id is not None
+        for placed_entry in placed
+        if placed_entry.other_id is not None
     ]
     if rows:
         connection.execute(insert(experience_merges), rows)
@@ -291,12 +297,12 @@ def _mark_embedded(
 ) -> None:
     rows = [
         {
-            "entry": one.of.entry.id,
-            "pattern": one.root_id,
-            "home": one.home_id,
-            "texts": list(one.of.kept_texts),
+            "entry": placed_entry.of.entry.id,
+            "pattern": placed_entry.root_id,
+            "home": placed_entry.home_id,
+            "texts": list(placed_entry.of.kept_texts),
         }
-        for one in placed
+        for placed_entry in placed
     ]
     if rows:
         found_at = time_to_record(now)
@@ -313,7 +319,7 @@ def _mark_embedded(
             rows,
         )
         # The retention of an entry starts when searches find it, shortly after it was embedded.
-        found = [one.of.entry.document_id for one in placed]
+        found = [placed_entry.of.entry.document_id for placed_entry in placed]
         connection.execute(
             update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
@@ -355,7 +361,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _failure_of_waiting(connection, ctx.ref, checkpoint) if left else None
+    kind = _find_failure_of_waiting(connection, ctx.ref, checkpoint) if left else None
     state = "running" if embedded else "waiting"
     if not left:
         state = "done"
@@ -376,7 +382,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
     return not left
 
 
-def _failure_of_waiting(
+def _find_failure_of_waiting(
     connection: Connection, ref: TenantRef, checkpoint: UUID
 ) -> FailureKind | None:
     """Return why entries of a checkpoint wait; None if embedding them was not attempted yet."""
@@ -456,7 +462,9 @@ def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[
         build_record(ref, row.source, entries[row.document_id])
         for row in connection.execute(stored)
     ]
-    keep_texts(connection, ref, {one["document_id"]: one["content_sha256"] for one in records})
+    keep_texts(
+        connection, ref, {record["document_id"]: record["content_sha256"] for record in records}
+    )
     changed = ("record_key", "text", "size", "content_sha256", "said")
     if records:
         connection.execute(
@@ -476,9 +484,9 @@ def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[
                 }
             ),
             [
-                {f"new_{name}": one[name] for name in changed}
-                | {"document": one["document_id"], "key": one["record_key"]}
-                for one in records
+                {f"new_{name}": record[name] for name in changed}
+                | {"document": record["document_id"], "key": record["record_key"]}
+                for record in records
             ],
         )
     connection.execute(

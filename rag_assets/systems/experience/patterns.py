@@ -131,7 +131,7 @@ class PatternReader(CatalogQueries):
         query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
         with self._database.begin() as connection:
             entries = tuple(entry_from_row(row) for row in connection.execute(query))
-            patterns = {one.pattern_id for one in entries if one.pattern_id is not None}
+            patterns = {entry.pattern_id for entry in entries if entry.pattern_id is not None}
             counts = read_counts(connection, tenant_id, patterns, cutoff)
             of_all = select(_STAGED.exact_key).where(
                 _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
@@ -181,7 +181,8 @@ class PatternReader(CatalogQueries):
                     query = query.where(_is_after(connection, places, after))
             ids = list(connection.scalars(query))
             shown = {
-                one.id: one for one in self._read_shown_patterns(connection, tenant_id, ids, cutoff)
+                shown_pattern.id: shown_pattern
+                for shown_pattern in self._read_shown_patterns(connection, tenant_id, ids, cutoff)
             }
         return [shown[id_] for id_ in ids if id_ in shown]
 
@@ -250,10 +251,10 @@ class PatternReader(CatalogQueries):
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
         found = []
-        for one in entries:
-            if one.pattern_id in counts:
-                row = shown.get(one.pattern_id)
-                pattern = build_pattern(one, counts[one.pattern_id], None)
+        for entry in entries:
+            if entry.pattern_id in counts:
+                row = shown.get(entry.pattern_id)
+                pattern = build_pattern(entry, counts[entry.pattern_id], None)
                 found.append(
                     replace(
                         pattern,
@@ -322,7 +323,7 @@ def read_counts(
         row.pattern_id: Counts(
             problem_id=row.problem_id,
             contributions=row.contributions,
-            projects=tuple(sorted(one for one in row.projects if one is not None)),
+            projects=tuple(sorted(project for project in row.projects if project is not None)),
             entries=row.entries,
             first_embedded_at=row.first_at,
             last_embedded_at=row.last_at,

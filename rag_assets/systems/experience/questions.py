@@ -190,7 +190,8 @@ class Questions:
             disabled=answer.disabled,
             reason=None if block.patterns else reason,
             warnings=tuple(
-                replace(one, field=_FIELDS_OF_CONTEXT[one.field]) for one in answer.warnings
+                replace(warning, field=_FIELDS_OF_CONTEXT[warning.field])
+                for warning in answer.warnings
             ),
         )
 
@@ -250,7 +251,9 @@ class Questions:
         if matching.keys() - scores.keys():
             scores = matching | scores
             found = await self._read_found(record, tenant, scores, project, request)
-        exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
+        exact = {
+            entry.pattern_id for entry in found.entries if entry.pattern_id and entry.id in matching
+        }
         is_one_error = same and len(keys.placed) == 1
         patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
         cutoff = compute_cutoff(tenant, self.clock.now())
@@ -419,7 +422,7 @@ def _build_patterns(
             patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
-    passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}
+    passed = {id_ for id_, pattern in patterns.items() if pattern.entry_type == "gate_approval"}
     problems |= {id_: id_ for id_ in passed}
     shared = problems.keys() & same
     problems |= dict.fromkeys(shared, min((problems[id_] for id_ in shared), default=UUID(int=0)))

@@ -99,11 +99,11 @@ def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> l
     Args:
         problems: the problem of each pattern; equal for alternatives.
     """
-    seen: Counter[object] = Counter()
+    counter: Counter[object] = Counter()
     kept: list[tuple[Pattern, object]] = []
     for pattern, problem in zip(patterns, problems, strict=True):
-        seen[problem] += 1
-        if seen[problem] <= _MAX_ALTERNATIVES:
+        counter[problem] += 1
+        if counter[problem] <= _MAX_ALTERNATIVES:
             kept.append((pattern, problem))
     return [
         replace(
@@ -160,7 +160,11 @@ def build_block(patterns: Sequence[Pattern], tokens: int) -> Block:
     Args:
         tokens: maximum size of the block, in cl100k_base tokens.
     """
-    kept = [one for one in patterns if not has_mostly_failed(one.success_count, one.failure_count)]
+    kept = [
+        pattern
+        for pattern in patterns
+        if not has_mostly_failed(pattern.success_count, pattern.failure_count)
+    ]
     kept = kept[:MAX_PATTERNS]
     while len(kept) > 1 and not _fits(kept, tokens):
         kept.pop()

@@ -235,7 +235,7 @@ class Checkpoint:
     @property
     def progress(self) -> CheckpointProgress:
         """Return the progress in the form of the API's response."""
-        names = (one.name for one in fields(CheckpointProgress))
+        names = (field.name for field in fields(CheckpointProgress))
         return CheckpointProgress(**{name: getattr(self, name) for name in names})
 
 
@@ -331,7 +331,7 @@ def _create_checkpoint(
 
 def checkpoint_from_row(row: Row[Any]) -> Checkpoint:
     """Return the checkpoint in a row."""
-    return Checkpoint(**{one.name: getattr(row, one.name) for one in fields(Checkpoint)})
+    return Checkpoint(**{field.name: getattr(row, field.name) for field in fields(Checkpoint)})
 
 
 def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:

@@ -301,7 +301,7 @@ def _find_failures(prose: str, error: str | None) -> list[Trace]:
 def _find_errors(text: str) -> list[Trace]:
     lines = read_lines(text)
     traces = read_traces(lines)
-    inside = {at for one in traces for at in range(one.first_line, one.end_line)}
+    inside = {at for trace in traces for at in range(trace.first_line, trace.end_line)}
     for at, line in enumerate(lines):
         if at not in inside and (raised := _parse_error_line(line)):
             traces.append(Trace((raised,), at, at + 1))
@@ -362,11 +362,11 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     if panic:
         message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
         place = build_frame(panic[2], "")
-        own = place if place.is_own else next((one for one in frames if one.is_own), None)
+        own = place if place.is_own else next((frame for frame in frames if frame.is_own), None)
         return Trace((RaisedError("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
         return _parse_python_trace(lines, start, at, frames)
-    own = next((one for one in frames if one.is_own), None)
+    own = next((frame for frame in frames if frame.is_own), None)
     ruby = RUBY_FRAME.match(lines[start])
     if ruby and ruby[3]:
         named = _RUBY_RAISED.match(ruby[3])
@@ -383,7 +383,7 @@ def _parse_python_trace(
     lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]
 ) -> Trace:
     """Return a trace with its exception below the frames, innermost frame last."""
-    own = next((one for one in reversed(frames) if one.is_own), None)
+    own = next((frame for frame in reversed(frames) if frame.is_own), None)
     if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
         return Trace((RaisedError(raised.type, raised.message, own),), start, end + 1)
     return Trace((RaisedError("", "", own),), start, end)

@@ -162,7 +162,7 @@ class GuidelineUsage:
             caps=self._read_caps(project),
             waiting=self._count_waiting(project),
             organization_month=_build_sum(
-                self._catalog.usage.sum([each.id for each in records], month)
+                self._catalog.usage.sum([record.id for record in records], month)
             ),
         )
 
@@ -211,7 +211,7 @@ def _build_cap(cap: Cap, *, reached: bool) -> CapView:
 
 
 def _build_sum(used: Usage) -> UsageSum:
-    return UsageSum(**{one.name: getattr(used, one.name) for one in fields(UsageSum)})
+    return UsageSum(**{field.name: getattr(used, field.name) for field in fields(UsageSum)})
 
 
 def _build_day(row: UsageRow) -> DayOfUsage:

@@ -167,8 +167,8 @@ def pull(
     )
     scan = keys or allow_deletes
     reports = [
-        puller.pull(one, scan=scan, allow_deletes=allow_deletes)
-        for one in pulled_sources(of_tenant, source)
+        puller.pull(pulled_source, scan=scan, allow_deletes=allow_deletes)
+        for pulled_source in pulled_sources(of_tenant, source)
     ]
     if as_json:
         print_json({"tenant": tenant, "sources": reports})
@@ -193,18 +193,18 @@ def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
     counts = states.count_set_aside(tenant)
     rows = states.rows_set_aside(tenant, _SHOWN)
     if as_json:
-        found = [known[one.name] for one in sources if one.name in known]
+        found = [known[source.name] for source in sources if source.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}
         print_json({"tenant": tenant, "sources": found, "set_aside": set_aside, "rows": rows})
         return
     table = []
-    for one in sources:
-        state = known.get(one.name)
-        bad = sum(count for (name, _), count in counts.items() if name == one.name)
+    for source in sources:
+        state = known.get(source.name)
+        bad = sum(count for (name, _), count in counts.items() if name == source.name)
         at = state.pulled_at if state else None
         shown = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
         held = state.held_deletions if state else 0
-        table.append([one.name, shown, f"{bad:,}", f"{held:,}", (state and state.error) or ""])
+        table.append([source.name, shown, f"{bad:,}", f"{held:,}", (state and state.error) or ""])
     print_table(["source", "pulled", "set aside", "held", "last failure"], table)
     for row in rows:
         say(f"{row.source}: {row.source_type} {row.shown}: {row.field}: {row.problem}")

@@ -144,7 +144,7 @@ def sql_sources_sensor(
         records = catalog.tenants.list_with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
-        states = PullStates(catalog.database).of_tenants([one.id for one in records])
+        states = PullStates(catalog.database).of_tenants([record.id for record in records])
         # These sources are being pulled by the nightly run or from the command line.
         pulled = SourceLocks(catalog.database).find_held(states)
         due = find_due_tenants(records, states, datetime.now(UTC), pulled)

@@ -296,7 +296,9 @@ def _write_ancestors(
         table.tenant == ref.id, matches_any(table.scope, scopes)
     )
     former = {(row.scope, row.ancestor) for row in connection.execute(query)}
-    wanted = {(scope, one) for scope, ancestors in plan.ancestors.items() for one in ancestors}
+    wanted = {
+        (scope, ancestor) for scope, ancestors in plan.ancestors.items() for ancestor in ancestors
+    }
     if former - wanted:
         gone = unnest_pairs(former - wanted, name="gone")
         connection.execute(

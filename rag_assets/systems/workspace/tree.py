@@ -121,19 +121,19 @@ def find_standing(path: Iterable[Page]) -> Standing:
     return standing
 
 
-def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
+def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     """Return the scopes that result from putting pages into a tree.
 
     Args:
         changed: the pages as they are put, in any order; none of them is below itself.
-        known: the pages above and below the changed pages, and the former state of the changed
+        pages: the pages above and below the changed pages, and the former state of the changed
             pages.
 
     Raises:
         InvalidRequest: a page would be too far from the root.
     """
     wanted = {page.uuid: page for page in changed}
-    tree = {page.uuid: page for page in known} | wanted
+    tree = {page.uuid: page for page in pages} | wanted
     below: dict[str | None, list[str]] = {}
     for page in tree.values():
         below.setdefault(page.parent, []).append(page.uuid)
@@ -252,7 +252,9 @@ def judge_access(
         unknown = "the page is" if above is None else f"page {above}, above it, is"
         return Verdict(False, standing.scope, above, None, f"{unknown} not known")
     for scope in standing.scopes:
-        granted = next((one for one in principals if one in set(grants.get(scope, ()))), None)
+        granted = next(
+            (principal for principal in principals if principal in set(grants.get(scope, ()))), None
+        )
         if granted is not None:
             uuid = scope.removeprefix(build_page_scope(""))
             return Verdict(

@@ -259,7 +259,7 @@ class TreeService:
         if find_loops(wanted):
             raise loop_error()
         known = self._lists.all_with_times(record.id)
-        kept = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
+        ancestors = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
             "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
@@ -267,7 +267,7 @@ class TreeService:
             "extra": sorted(
                 uuid
                 for uuid, (_, at) in known.items()
-                if uuid not in wanted and uuid not in kept and at <= as_of
+                if uuid not in wanted and uuid not in ancestors and at <= as_of
             ),
         }
         documents, extra = 0, differing["extra"]

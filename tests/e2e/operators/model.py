@@ -469,7 +469,9 @@ def copy_folder(folder: Path, to: Path) -> None:
 def _commands_in(text: str, arguments: Sequence[str]) -> list[list[str]]:
     """The commands that an error or a warning names, about the tenant that it is about."""
     found = [match.rstrip(".").split() for match in _COMMAND.findall(text)]
-    tenant = next((one for one in reversed(arguments) if not one.startswith("-")), "")
+    tenant = next(
+        (argument for argument in reversed(arguments) if not argument.startswith("-")), ""
+    )
     return [[tenant if part == "TENANT" else part for part in command] for command in found]
 
 

@@ -113,4 +113,6 @@ class Walk:
         return self.random.random() < probability
 
     def other(self, operated: Operated) -> Operated:
-        return next(one for one in self.installations if one is not operated)
+        return next(
+            installation for installation in self.installations if installation is not operated
+        )

@@ -37,7 +37,7 @@ def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) 
     admin = {"Authorization": f"Bearer {chief}"}
     made = api.send("PUT", "/api/projects/fuzzed", {}, token=chief)
     assert made.status_code in {200, 201}
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [all_operation.ok() for all_operation in schema.get_all_operations()]
     if mode is GenerationMode.NEGATIVE:  # what takes nothing cannot be sent anything wrong
         taken = ("/rag/", "/api/")
         operations = [found for found in operations if found.path.startswith(taken)]

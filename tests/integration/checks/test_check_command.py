@@ -28,7 +28,7 @@ def test_faults_of_every_kind_are_printed_as_json(tenant: CheckedTenant) -> None
     tenant.change_vector("oncall.md", lambda vector: np.full_like(vector, np.nan))
     checks = printed_checks(tenant)
 
-    failing = {name for name, found in checks.items() if not found["passed"]}
+    failing = {name for name, check in checks.items() if not check["passed"]}
     assert failing >= {"search_index.drift", "search_index.isolation", "embeddings.dimensions"}
     for name in failing:
         metadata = checks[name]["metadata"]

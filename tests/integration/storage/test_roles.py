@@ -133,8 +133,8 @@ def test_the_service_changes_only_what_requests_change(urls: Mapping[Role, str])
         tables = {name for (name,) in names}
     assert service_rights().keys() <= tables, "no table of these names"
     assert {right for _, right in rights} == {"INSERT", "UPDATE", "DELETE"}
-    for table, given in service_rights().items():
-        whole = {right.strip() for right in given.split(",") if right.strip().isalpha()}
+    for table, service_right in service_rights().items():
+        whole = {right.strip() for right in service_right.split(",") if right.strip().isalpha()}
         assert {right for name, right in rights if name == table} == whole, table
 
 

@@ -267,6 +267,10 @@ def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
     assert "keeper" not in rows(address, "SELECT event FROM rag_dagster.event_logs")[0][0]
     assert catalog.traces.find_columns("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
 
-    [column] = [one for one in scanned_columns() if one.name.endswith("event_logs.event")]
+    [column] = [
+        scanned_column
+        for scanned_column in scanned_columns()
+        if scanned_column.name.endswith("event_logs.event")
+    ]
     [[stored]] = TextColumnStore(catalog.database).batches(ref, column)
     assert "(purged)" in stored.text

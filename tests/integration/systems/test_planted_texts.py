@@ -36,7 +36,7 @@ def test_text_planted_in_each_table_of_a_system_is_scanned_and_removed(
 ) -> None:
     installation.add_tenant("acme")
     ref = installation.session().catalog.tenants.get("acme").ref
-    names = {name for found in installed_systems() for name in found.system.tables}
+    names = {name for system in installed_systems() for name in system.system.tables}
     tables = [table for table in all_tables() if table.name in names]
     assert {table.name for table in tables} == names
     planted = {text for table in tables for text in _plant(database, ref, table)}

@@ -114,4 +114,4 @@ def restore(file: Path, installation: Installation) -> list[Question]:
     recreate_database(url)
     options = ("--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={folder / _CATALOG}")
     run_postgres_program("psql", *options, url)
-    return [Question(**one) for one in json.loads((folder / _QUESTIONS).read_text())]
+    return [Question(**load) for load in json.loads((folder / _QUESTIONS).read_text())]

@@ -27,7 +27,7 @@ OF_PYTHON = re.compile(
 def described(kind: Any, body: Any, names: Collection[str]) -> list[InvalidField]:
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(kind).validate_python(body)
-    errors = [{**found, "loc": ("body", *found["loc"])} for found in refused.value.errors()]
+    errors = [{**error, "loc": ("body", *error["loc"])} for error in refused.value.errors()]
     return invalid_fields(errors, names)
 
 

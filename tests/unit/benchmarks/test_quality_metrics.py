@@ -18,6 +18,6 @@ def test_a_threshold_is_chosen_by_what_it_keeps_and_rejects() -> None:
         0.5: {"asked": [ANSWER], "unanswered": []},
         0.7: {"asked": [], "unanswered": []},
     }
-    curve = [kept_by(least, [ASKED, UNANSWERED], found) for least, found in answers.items()]
+    curve = [kept_by(least, [ASKED, UNANSWERED], answer) for least, answer in answers.items()]
     assert [(kept.answered, kept.rejected) for kept in curve] == [(1, 0), (1, 0), (1, 1), (0, 1)]
     assert harmless(curve).min_score == best_separating(curve).min_score == 0.5

@@ -13,8 +13,8 @@ from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.search.answerer import NOT_ANSWERED, build_prompt
 from tests.unit.search.hits import hit_of
 
-[PAGE, *_] = (one for one in questions() if one.type == "page")
-[FILE, *_] = (one for one in questions() if one.type == "file")
+[PAGE, *_] = (question for question in questions() if question.type == "page")
+[FILE, *_] = (question for question in questions() if question.type == "file")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def test_a_chip_leads_to_the_block_or_shows_the_answer_where_there_are_none() ->
 
 
 def test_halves_are_reported_apart() -> None:
-    values = {one.id: float(one.half == "tuned") for one in questions()}
+    values = {question.id: float(question.half == "tuned") for question in questions()}
     means = {half: one.mean for half, one in by_half(questions(), values).items()}
     assert means == {"all": 0.5, "tuned": 1.0, "untouched": 0.0}
 

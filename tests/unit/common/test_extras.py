@@ -30,7 +30,7 @@ MODULES = {"local": extras.LOCAL, "checks": extras.CHECKS, "ocr": extras.OCR}
 
 
 def names(requirements: Sequence[str]) -> set[str]:
-    return {canonicalize_name(Requirement(one).name) for one in requirements}
+    return {canonicalize_name(Requirement(requirement).name) for requirement in requirements}
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def wiki_of_eu() -> None: ...
 def team(**more: Any) -> dg.Definitions:
     """A team's definitions with an executor, a job `canary` and a resource `postgres`."""
     own = team_definitions()
-    assets = [one for one in own.assets or () if one.key.to_user_string() != "embeddings"]
+    assets = [asset for asset in own.assets or () if asset.key.to_user_string() != "embeddings"]
     return dg.Definitions(
         assets=[*assets, wiki_export, wiki_of_eu],
         asset_checks=own.asset_checks,
@@ -105,8 +105,8 @@ def test_two_installations_merge_with_the_teams_definitions() -> None:
     assert repository.get_job("canary").resource_defs["lake"] is not None, "the team's"
     parents = {
         key: {
-            one.to_user_string()
-            for one in repository.asset_graph.get(dg.AssetKey(key.split("/"))).parent_keys
+            parent_key.to_user_string()
+            for parent_key in repository.asset_graph.get(dg.AssetKey(key.split("/"))).parent_keys
         }
         for key in ("raw_documents", "other/raw_documents", "other/chunks")
     }
@@ -242,7 +242,11 @@ def test_the_page_names_every_attribute_and_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \|", page, re.MULTILINE))
     arguments = inspect.signature(build_defs).parameters
     assert list(rows) == list(arguments)
-    texts = {name: one.default for name, one in arguments.items() if isinstance(one.default, str)}
+    texts = {
+        name: argument.default
+        for name, argument in arguments.items()
+        if isinstance(argument.default, str)
+    }
     assert {name: rows[name] for name in texts} == texts
     assert set(KnowledgeBaseComponent.model_fields) == set(arguments) - {"resources"}
 

@@ -14,12 +14,12 @@ MASKER = Masker(SecretScanner())
 def test_each_credential_is_found_on_its_line() -> None:
     text = f"# Rules\n\nOPENAI_API_KEY={KEY}\nplain\npassword: {'Hx7' * 5}!\n"
     findings = MASKER.findings(text)
-    assert [found.line for found in findings] == [3, 5]
-    assert all(found.rule for found in findings)
+    assert [finding.line for finding in findings] == [3, 5]
+    assert all(finding.rule for finding in findings)
     assert MASKER.findings("# Rules\n\nUse data-testid for locators.\n") == []
 
 
 def test_an_encoded_credential_is_found_on_its_line() -> None:
     hidden = "".join(f"%{ord(letter):02X}" for letter in f"api_key={KEY}")
-    assert [found.line for found in MASKER.findings(f"one\ntwo {hidden}\n")] == [2]
+    assert [finding.line for finding in MASKER.findings(f"one\ntwo {hidden}\n")] == [2]
     assert MASKER.findings(quote("Use data-testid & role = button")) == []

@@ -220,7 +220,7 @@ def test_what_is_exported_is_imported_as_it_was(write: Write, tmp_path: Path) ->
     exported = write("b.yaml", as_yaml(questions))
     assert read_judgements([exported]).questions == questions
     assert write_beir(tmp_path / "beir", questions) == 2
-    again = {one.id: one for one in read_judgements([tmp_path / "beir"]).questions}
+    again = {question.id: question for question in read_judgements([tmp_path / "beir"]).questions}
     assert again["leave"].relevant == (
         Judgement("files/leave.md", grade=3),
         Judgement("files/pay.md", grade=1),

@@ -48,7 +48,7 @@ def test_fingerprint_changes_with_secrets_of_elasticsearch(root: Path) -> None:
         ElasticsearchSettings(username="me", password="b"),
     ]
     settings = [Settings(home=root, elasticsearch=each) for each in given]
-    assert len({fingerprint_program(each, root) for each in settings}) == len(given)
+    assert len({fingerprint_program(setting, root) for setting in settings}) == len(given)
 
 
 def test_fingerprint_is_that_of_another_terminal(

@@ -148,7 +148,7 @@ def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
         "b9": "b9",
         "e": "e",
     }
-    assert {id_: one.id for id_, one in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
+    assert {id_: block.id for id_, block in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
     # A former version of the same document holds no block of the present one.
     former = Candidate("f", "d", "former", 1.0, "uri", "f", 8)
     assert group_enclosed([former, alone]).shown["b9"] == alone

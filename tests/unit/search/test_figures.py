@@ -12,7 +12,11 @@ from rag_assets.search.names import NamedWords, missing_names
 
 def missing_figures(claim: str, passage: str) -> list[str]:
     figures = Figures.of(passage)
-    return [one.written for one in claimed_figures(claim) if not figures.contain(one)]
+    return [
+        claimed_figure.written
+        for claimed_figure in claimed_figures(claim)
+        if not figures.contain(claimed_figure)
+    ]
 
 
 def names_missing(claim: str, passage: str) -> list[str]:

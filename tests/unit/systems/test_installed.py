@@ -6,7 +6,7 @@ from rag_assets.plugins.registry import installed_systems
 
 
 def test_our_own_systems_are_installed_like_any_other() -> None:
-    own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
+    own = {system.name: system.distribution.partition(" ")[0] for system in installed_systems()}
     assert own == dict.fromkeys(
         ("agent-docs", "code-memory", "documents", "experience", "team-guidelines", "workspace"),
         "rag-assets",

@@ -52,7 +52,11 @@ for case, kept in json.loads(sys.argv[1]).items():
 
 
 def test_every_folder_is_an_installed_system() -> None:
-    own = {one.name for one in installed_systems() if one.distribution.startswith("rag-assets ")}
+    own = {
+        system.name
+        for system in installed_systems()
+        if system.distribution.startswith("rag-assets ")
+    }
     assert own == set(NAMES)
 
 

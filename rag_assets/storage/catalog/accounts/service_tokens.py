@@ -110,8 +110,8 @@ class ServiceTokenTable(CatalogQueries):
         """Return whether any valid token exists."""
         columns = service_tokens.c
         valid = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
-        found = self._database.fetch_row(select(columns.token_id).where(valid).limit(1))
-        return found is not None
+        row = self._database.fetch_row(select(columns.token_id).where(valid).limit(1))
+        return row is not None
 
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:
         """Delete a token, which becomes invalid immediately. Return whether it existed."""

@@ -296,7 +296,7 @@ class GenerationTable(CatalogQueries):
         checks: Sequence[Mapping[str, Any]],
     ) -> Generation:
         """Record why a complete build is not published; return the changed generation."""
-        changed = {"state": "HELD", "reason": reason, "checks": [dict(one) for one in checks]}
+        changed = {"state": "HELD", "reason": reason, "checks": [dict(check) for check in checks]}
         return self._change(ref, generation, changed)
 
     def reopen(self, ref: TenantRef, generation: Generation) -> Generation:
@@ -345,7 +345,7 @@ class GenerationTable(CatalogQueries):
             "embedder_id": generation.embedder_id,
             **({} if pin is None else pin_columns(pin)),
         }
-        judged = {} if checks is None else {"checks": [dict(one) for one in checks]}
+        judged = {} if checks is None else {"checks": [dict(check) for check in checks]}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 update(generations)

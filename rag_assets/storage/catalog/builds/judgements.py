@@ -239,7 +239,7 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
         names |= {name for row in rows for name in row if name is not None}
     deleted = 0
     for question in stored:
-        left = [one for one in question.judgements if one["path"] not in names]
+        left = [judgement for judgement in question.judgements if judgement["path"] not in names]
         if len(left) == len(question.judgements):
             continue
         deleted += len(question.judgements) - len(left)

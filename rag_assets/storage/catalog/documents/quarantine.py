@@ -39,7 +39,7 @@ class QuarantineTable(CatalogQueries):
         find it.
         """
         self._put_off("failed", ref, failures, config_key)
-        left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
+        left_out = [failure.document_id for failure in failures if failure.kind in LEFT_OUT]
         if left_out:
             with self._database.begin_tenant(ref) as connection:
                 ids = connection.scalars(_select_left_out(ref, left_out)).all()

@@ -46,7 +46,7 @@ class DocumentTable(CatalogQueries):
 
         Moved documents count as deleted.
         """
-        stored = [each.name for each in fields(CatalogDocument) if each.name in documents.c]
+        stored = [field.name for field in fields(CatalogDocument) if field.name in documents.c]
         query = select(
             *facts_columns(),
             *(documents.c[name] for name in stored if name != "status"),

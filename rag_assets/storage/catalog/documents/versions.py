@@ -192,7 +192,7 @@ def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
 
 
 _BATCH = 2_000
-_VERSION = tuple(each.name for each in fields(IndexedVersion) if each.name in document_index.c)
+_VERSION = tuple(field.name for field in fields(IndexedVersion) if field.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 _URGENT_DIVISOR = 4

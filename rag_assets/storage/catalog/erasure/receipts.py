@@ -261,7 +261,7 @@ def append_receipt(
     last = connection.execute(
         select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
     ).first()
-    made = Receipt(
+    receipt = Receipt(
         number=1 if last is None else last.number + 1,
         id=id_,
         tenant=tenant,
@@ -275,9 +275,9 @@ def append_receipt(
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
-    row = {**asdict(made), "documents": list(made.documents), "hash": made.hash}
+    row = {**asdict(receipt), "documents": list(receipt.documents), "hash": receipt.hash}
     connection.execute(insert(receipts).values(row))
-    return made
+    return receipt
 
 
 def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:

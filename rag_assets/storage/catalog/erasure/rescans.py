@@ -140,17 +140,17 @@ def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[s
         connection.execute(reindex_statement(ref, 0, *which).values(title=None))
 
 
-def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
+def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
     """Return the statement that masks names that no listing writes, or of deleted documents."""
-    values: dict[str, Any] = {"title": one.title}
-    if one.before.status == "DELETED":
+    values: dict[str, Any] = {"title": document.title}
+    if document.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")
-        values |= {name: getattr(one.change, name) for name in names}
-        values["metadata"] = dict(one.change.metadata)
-        values["tags"] = list(one.change.tags)
+        values |= {name: getattr(document.change, name) for name in names}
+        values["metadata"] = dict(document.change.metadata)
+        values["tags"] = list(document.change.tags)
     return (
         update(documents)
-        .where(documents.c.tenant == ref.id, documents.c.document_id == one.before.document_id)
+        .where(documents.c.tenant == ref.id, documents.c.document_id == document.before.document_id)
         .values(**values)
     )
 
@@ -259,8 +259,8 @@ class RescanTable(CatalogQueries):
         """Write documents' rows with masked names, and withhold their versions in all builds."""
         if not masked:
             return self.advance(scan, ScanPosition("names", after), {})
-        ids = [one.before.document_id for one in masked]
-        living = [one for one in masked if one.before.status != "DELETED"]
+        ids = [document.before.document_id for document in masked]
+        living = [document for document in masked if document.before.status != "DELETED"]
         with self._database.begin_tenant(ref) as connection:
             entries = connection.scalar(
                 select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
@@ -271,8 +271,8 @@ class RescanTable(CatalogQueries):
             if living:
                 rows = [build_row(ref, one.change, 0) for one in living]
                 connection.execute(record_statement(), rows)
-            for one in masked:
-                connection.execute(names_statement(ref, one))
+            for document in masked:
+                connection.execute(names_statement(ref, document))
             connection.execute(withhold_statement(ref, ids))
             return _record_batch(
                 connection,
@@ -321,7 +321,9 @@ def read_hashes(scan: Erasure) -> set[str]:
 
 
 def _holds_anything(connection: Connection, ref: TenantRef) -> bool:
-    texts = {name.partition(".")[0] for one in installed_systems() for name in one.system.texts}
+    texts = {
+        name.partition(".")[0] for system in installed_systems() for name in system.system.texts
+    }
     of_systems = (table(name, column("tenant"), schema=SCHEMA) for name in texts)
     either = (
         select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
@@ -344,8 +346,8 @@ def _record_batch(
     """Add a batch's findings to a scan, and advance its position."""
     total = {store: Counter(of_store) for store, of_store in scan.counts.items()}
     for store, of_store in counts.items():
-        if found := Counter({what: number for what, number in of_store.items() if number}):
-            total.setdefault(store, Counter()).update(found)
+        if counter := Counter({what: number for what, number in of_store.items() if number}):
+            total.setdefault(store, Counter()).update(counter)
     row = connection.execute(
         update(erasures)
         .where(erasures.c.id == scan.id)

@@ -241,7 +241,7 @@ class StagedRows(Protocol):
 
 def count_staged(connection: Connection, tenant_id: str) -> int:
     """Return the number of a tenant's staged rows in all systems."""
-    return sum(rows.count(connection, tenant_id) for rows in _staged_rows())
+    return sum(rows.count(connection, tenant_id) for rows in _iter_staged_rows())
 
 
 def delete_staged(
@@ -249,9 +249,9 @@ def delete_staged(
 ) -> int:
     """Delete the staged rows of all systems that are past their retention; see StagedRows."""
     return sum(
-        rows.delete_expired(connection, ref, cutoffs, kept_sources) for rows in _staged_rows()
+        rows.delete_expired(connection, ref, cutoffs, kept_sources) for rows in _iter_staged_rows()
     )
 
 
-def _staged_rows() -> Iterator[StagedRows]:
+def _iter_staged_rows() -> Iterator[StagedRows]:
     yield from installed_systems().load("staged_rows").values()

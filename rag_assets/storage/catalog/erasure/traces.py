@@ -115,8 +115,8 @@ def scanned_columns() -> tuple[TextColumn, ...]:
     """Return SCANNED, and the columns that installed systems declare."""
     tables = {table.name: table for table in all_tables()}
     added = []
-    for found in installed_systems():
-        for text_column in found.system.texts:
+    for system in installed_systems():
+        for text_column in system.system.texts:
             table, _, name = text_column.partition(".")
             is_json = isinstance(tables[table].c[name].type, JSONB)
             added += _declare_columns(table, name, type_="jsonb" if is_json else "text")
@@ -329,7 +329,7 @@ class TraceQuery(CatalogQueries):
                 connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
             left = 0
             for _ in range(_ATTEMPTS):
-                tables = [*_catalog_tables(connection), *_run_tables(connection)]
+                tables = [*_list_catalog_tables(connection), *_run_tables(connection)]
                 if only is not None:
                     tables = [f'{SCHEMA}."{name}"' for name in only]
                 for table in tables:
@@ -395,7 +395,7 @@ def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
     }
 
 
-def _catalog_tables(connection: Connection) -> list[str]:
+def _list_catalog_tables(connection: Connection) -> list[str]:
     query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
     return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
 

@@ -158,7 +158,7 @@ class InstallationTable(CatalogQueries):
             return InstallationState(
                 InstallationRow(*row) if row else None,
                 present_database(connection),
-                _places(connection),
+                _list_places(connection),
             )
 
     def move_database(self) -> None:
@@ -192,7 +192,7 @@ class InstallationTable(CatalogQueries):
     def places(self) -> list[Place]:
         """Return every present and former place, in the order in which they were recorded."""
         with self._database.begin() as connection:
-            return _places(connection)
+            return _list_places(connection)
 
     def record_places(self, present: Iterable[Place]) -> None:
         """Make these the current places; other places of the same kinds become former places."""
@@ -259,7 +259,7 @@ class InstallationTable(CatalogQueries):
         return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
 
 
-def _places(connection: Connection) -> list[Place]:
+def _list_places(connection: Connection) -> list[Place]:
     query = select(places.c.kind, places.c.address, places.c.left_at)
     rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
     return [Place(*row) for row in rows]

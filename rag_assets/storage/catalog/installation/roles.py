@@ -173,8 +173,11 @@ def grants_sql() -> str:
 
 def service_rights() -> dict[str, str]:
     """Return the service's rights in tables with restricted rights, of the core and of systems."""
-    of_systems = (found.system.service_rights for found in installed_systems())
-    return {**_SERVICE_RIGHTS, **{table: of for one in of_systems for table, of in one.items()}}
+    of_systems = (system.system.service_rights for system in installed_systems())
+    return {
+        **_SERVICE_RIGHTS,
+        **{table: of for of_system in of_systems for table, of in of_system.items()},
+    }
 
 
 def create_roles(url: str, passwords: Mapping[Role, str]) -> None:

@@ -71,7 +71,7 @@ def prepare_run_storage(
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
         _require_schema(connection)
-        if _tables(connection, DAGSTER_SCHEMA):
+        if _list_tables(connection, DAGSTER_SCHEMA):
             return None
         if not is_embedded:
             return _find_former(connection)
@@ -117,7 +117,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
         found = _find_former(connection)
         if found is None or found.is_shared:
             return None
-        if present := sorted(_tables(connection, DAGSTER_SCHEMA)):
+        if present := sorted(_list_tables(connection, DAGSTER_SCHEMA)):
             names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
         _move(connection)
@@ -132,7 +132,7 @@ def move_run_tables(url: str) -> None:
     """
     with _connect(url) as connection:
         _create_schema(connection, url)
-        if not _tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
+        if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
             _move(connection)
 
 
@@ -198,7 +198,7 @@ def _unnamed_schema() -> ConfigurationError:
 
 
 def _has_former(connection: Connection) -> bool:
-    return _tables(connection, "public").issuperset(SIGNATURE)
+    return _list_tables(connection, "public").issuperset(SIGNATURE)
 
 
 def _find_former(connection: Connection) -> FormerTables | None:
@@ -208,7 +208,7 @@ def _find_former(connection: Connection) -> FormerTables | None:
     if row is None or not row[3]:
         return None
     present = None
-    if "runs" in _tables(connection, DAGSTER_SCHEMA):
+    if "runs" in _list_tables(connection, DAGSTER_SCHEMA):
         # The connection's search path contains only this schema.
         present = connection.execute("SELECT count(*) FROM runs").fetchone()
     return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
@@ -217,7 +217,7 @@ def _find_former(connection: Connection) -> FormerTables | None:
 def _move(connection: Connection) -> None:
     from psycopg import sql
 
-    for table in sorted(_tables(connection, "public")):
+    for table in sorted(_list_tables(connection, "public")):
         connection.execute(
             sql.SQL("ALTER TABLE public.{} SET SCHEMA {}").format(
                 sql.Identifier(table), sql.Identifier(DAGSTER_SCHEMA)
@@ -225,5 +225,5 @@ def _move(connection: Connection) -> None:
         )
 
 
-def _tables(connection: Connection, schema: str) -> set[str]:
+def _list_tables(connection: Connection, schema: str) -> set[str]:
     return {name for (name,) in connection.execute(_PRESENT, [schema, [*TABLES]])}

@@ -82,7 +82,7 @@ class AuditRecords:
         for row in self._stream(by_status):
             counts.setdefault(row["source"], {})[row["status"]] = row["documents"]
         names = ("source", "succeeded_at", "held_deletions", "held_reason", "held_prunes")
-        listings = {row["source"]: row for row in self._rows(syncs, *names, "last_error")}
+        listings = {row["source"]: row for row in self._iter_rows(syncs, *names, "last_error")}
         for source in sorted({*counts, *listings}):
             yield {
                 "source": source,
@@ -92,24 +92,24 @@ class AuditRecords:
 
     def grants(self) -> Iterator[Record]:
         """Return the principals that may read each access scope, with the time of each grant."""
-        return self._rows(access_scopes, "scope", "principal", "granted_at")
+        return self._iter_rows(access_scopes, "scope", "principal", "granted_at")
 
     def inherited_scopes(self) -> Iterator[Record]:
         """Return each scope with the scopes from which it inherits readers."""
-        return self._rows(scope_ancestors, "scope", "ancestor")
+        return self._iter_rows(scope_ancestors, "scope", "ancestor")
 
     def tokens(self) -> Iterator[Record]:
         """Return the service tokens, without their hashes."""
         times = ("created_at", "expires_at", "last_used_at")
-        return self._rows(service_tokens, "token_id", "role", "principals", *times)
+        return self._iter_rows(service_tokens, "token_id", "role", "principals", *times)
 
     def provider_keys(self) -> Iterator[Record]:
         """Return the providers for which the tenant has its own key, without any part of a key."""
-        return self._rows(provider_keys, "provider", "created_at", "last_used_at")
+        return self._iter_rows(provider_keys, "provider", "created_at", "last_used_at")
 
     def holds(self) -> Iterator[Record]:
         """Return the holds, oldest first."""
-        return self._rows(holds, "id", "source", "document_id", "reason", "by", "set_at")
+        return self._iter_rows(holds, "id", "source", "document_id", "reason", "by", "set_at")
 
     def security_changes(self) -> Iterator[Record]:
         """Return changes of tokens, grants and holds, and purges, since the tenant was created."""
@@ -141,7 +141,7 @@ class AuditRecords:
     def checks(self) -> Iterator[Record]:
         """Return the last result of every check."""
         verdict = ("passed", "severity", "description", "evaluated_at", "error")
-        return self._rows(check_results, "asset", "name", *verdict)
+        return self._iter_rows(check_results, "asset", "name", *verdict)
 
     def searches(self) -> Iterator[Record]:
         """Return search events: caller, time and counts, but neither questions nor results."""
@@ -192,7 +192,7 @@ class AuditRecords:
         )
         return self._connection.execute(query).scalar_one()
 
-    def _rows(self, table: FromClause, *names: str) -> Iterator[Record]:
+    def _iter_rows(self, table: FromClause, *names: str) -> Iterator[Record]:
         columns = [table.c[name] for name in names]
         query = select(*columns).where(table.c.tenant == self.ref.id)
         return self._stream(query.order_by(*columns[:2]))

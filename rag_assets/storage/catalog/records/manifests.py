@@ -203,9 +203,9 @@ class ManifestTable(CatalogQueries):
                 record_departures(
                     connection, ref, source, len(ids), is_confirmed=allow_deletes, is_manifest=True
                 )
-                written = write_records(connection, ref, RecordChanges((), ids), by)
+                records = write_records(connection, ref, RecordChanges((), ids), by)
                 notify(connection, ref.id)
-                return replace(found, removed=len(written.removed), blobs=written.blobs)
+                return replace(found, removed=len(records.removed), blobs=records.blobs)
             # The event is committed together with the refusal, so the window stays open until
             # somebody decides.
             record_held_manifest(connection, ref, source, len(ids), window)

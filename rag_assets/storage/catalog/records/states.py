@@ -130,8 +130,8 @@ class RecordStateQuery(CatalogQueries):
         )
         placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
         query = select(placed).where(_may_see(placed, principals))
-        found = self._database.fetch_row(query)
-        return None if found is None else _state(found)
+        row = self._database.fetch_row(query)
+        return None if row is None else _state(row)
 
     def page(
         self,

@@ -285,9 +285,10 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
     if not records:
         return
     new = func.unnest(
-        literal([one.document_id for one in records], ARRAY(Text)),
+        literal([record.document_id for record in records], ARRAY(Text)),
         literal(
-            [one.source_metadata.modified_at for one in records], ARRAY(DateTime(timezone=True))
+            [record.source_metadata.modified_at for record in records],
+            ARRAY(DateTime(timezone=True)),
         ),
     )
     at = new.table_valued("document_id", "modified_at", name="at").render_derived()

@@ -243,7 +243,7 @@ class ApplicationSettingsTable(CatalogQueries):
                     updated_at=func.clock_timestamp(),
                 )
             )
-            payload = {"by": by, "changed": sorted(_changed_names(former, present))}
+            payload = {"by": by, "changed": sorted(_list_changed_names(former, present))}
             event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
             connection.execute(insert(events).values(event))
             notify(connection, TENANTS)
@@ -313,7 +313,7 @@ def apply_operator_config(
     if row is None:
         return config, enabled
     former = read_settings(row)
-    present = replace(former, embedder=_embedder_in_force(connection, tenant_id, row, config))
+    present = replace(former, embedder=_find_embedder_in_force(connection, tenant_id, row, config))
     in_force = overlaid(config, present)
     start_waits_of_comments(connection, tenant_id, row.config, in_force)
     values: dict[str, Any] = {"operator_config": dict(config), "operator_enabled": enabled}
@@ -333,7 +333,7 @@ def apply_operator_config(
     return in_force, enabled and present.enabled is not False
 
 
-def _embedder_in_force(
+def _find_embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """Return the embedder in force after a tenant's operator reconfigured it.
@@ -382,6 +382,6 @@ def _setting_values(settings: ApplicationSettings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name in _SETTABLE}
 
 
-def _changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
+def _list_changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
     before, after = _setting_values(former), _setting_values(present)
     return {name for name in _SETTABLE if before[name] != after[name]}

@@ -91,7 +91,7 @@ class ElasticsearchIndexes:
             else:
                 name = self._shared_with_room(spec)
             self._create(name, spec)
-            uuid = self._uuid(name)
+            uuid = self._find_uuid(name)
         if uuid is None:
             raise IndexInconsistent(
                 f"index {name!r} was deleted while it was being created",
@@ -101,7 +101,7 @@ class ElasticsearchIndexes:
 
     def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
-            presence = index.compute_presence(self._uuid(index.name))
+            presence = index.compute_presence(self._find_uuid(index.name))
         if presence != "present":
             self._ownership.forget(index.name)
         return presence
@@ -118,14 +118,14 @@ class ElasticsearchIndexes:
     def layout_differences(self) -> list[str]:
         with translated_errors():
             is_serverless = self._server.is_serverless
-            found = self._client.indices.get_settings(
+            settings = self._client.indices.get_settings(
                 index=self._names.patterns, flat_settings=True, expand_wildcards=["open", "closed"]
             )
         return [
             f"{name}: {', '.join(parts)}"
             for name in self.names()
-            if name in found
-            and (parts := self._differing(name, found[name]["settings"], is_serverless))
+            if name in settings
+            and (parts := self._differing(name, settings[name]["settings"], is_serverless))
         ]
 
     def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
@@ -222,9 +222,9 @@ class ElasticsearchIndexes:
                 if not (left := self._count_deleted(index_name)):
                     return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
-                written = self._read_last_operations(index_name)
+                last_operations = self._read_last_operations(index_name)
                 while left and time.monotonic() < deadline:
-                    self._await_history(index_name, written, deadline)
+                    self._await_history(index_name, last_operations, deadline)
                     left = self._merge(index_name)
                     time.sleep(_POLL_SECONDS if left else 0.0)
             except NotFoundError:
@@ -247,7 +247,9 @@ class ElasticsearchIndexes:
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
         """
         while time.monotonic() < deadline:
-            kept = {shard: _get_history_start(stats) for shard, stats in self._shards(index_name)}
+            kept = {
+                shard: _get_history_start(stats) for shard, stats in self._iter_shards(index_name)
+            }
             if all(kept.get(shard, last + 1) > last for shard, last in written.items()):
                 return
             time.sleep(_POLL_SECONDS)
@@ -255,10 +257,11 @@ class ElasticsearchIndexes:
     def _read_last_operations(self, index_name: str) -> dict[str, int]:
         """Return the number of the last operation of each shard."""
         return {
-            shard: int(stats["seq_no"]["max_seq_no"]) for shard, stats in self._shards(index_name)
+            shard: int(stats["seq_no"]["max_seq_no"])
+            for shard, stats in self._iter_shards(index_name)
         }
 
-    def _shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _iter_shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the statistics of each shard's primary copy, by number, without moving shards."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
         for shards in (found["shards"] for found in stats["indices"].values()):
@@ -303,10 +306,10 @@ class ElasticsearchIndexes:
                     continue
 
     def is_published(self, index_name: str, owner: Owner) -> bool:
-        return self._alias(owner.tenant) == (index_name, self._filter(owner))
+        return self._find_alias(owner.tenant) == (index_name, self._filter(owner))
 
     def view(self, tenant: str) -> TenantView | None:
-        alias = self._alias(tenant)
+        alias = self._find_alias(tenant)
         if alias is None:
             return None
         name = self._names.alias(tenant)
@@ -316,7 +319,7 @@ class ElasticsearchIndexes:
     def _filter(self, owner: Owner) -> dict[str, Any]:
         return self._ownership.named(queries.entries(owner))
 
-    def _alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
+    def _find_alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
         alias = self._names.alias(tenant)
         with translated_errors():
             try:
@@ -327,7 +330,7 @@ class ElasticsearchIndexes:
             return str(index_name), body["aliases"][alias].get("filter", {})
         return None
 
-    def _uuid(self, index_name: str) -> str | None:
+    def _find_uuid(self, index_name: str) -> str | None:
         try:
             settings = self._client.indices.get_settings(index=index_name, name="index.uuid")
         except NotFoundError:
@@ -427,7 +430,7 @@ def conditions(
         settings = shortly.indices.get_settings(
             **options, name=list(CONDITION_SETTINGS), flat_settings=True
         )
-    disks = [] if is_serverless else _disks(shortly)
+    disks = [] if is_serverless else _list_disks(shortly)
     full = [disk.error for disk in disks if disk.is_nearly_full]
     return full + [
         error
@@ -441,7 +444,7 @@ def conditions(
     ]
 
 
-def _disks(client: Elasticsearch) -> list[DiskSpace]:
+def _list_disks(client: Elasticsearch) -> list[DiskSpace]:
     """Return the disks of the nodes; empty if this account may not see them."""
     try:
         return node_disks(client)

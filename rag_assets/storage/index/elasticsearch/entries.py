@@ -84,7 +84,7 @@ class ElasticsearchEntries:
             self._refresh(index_name)
         deleted = 0
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
-            ids = list(self._other_versions(index_name, owner, document_ids, kept))
+            ids = list(self._iter_other_versions(index_name, owner, document_ids, kept))
             guard()
             deleted += self._bulk(_deletion(index_name, owner.tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
@@ -136,7 +136,7 @@ class ElasticsearchEntries:
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
-        for hit in self._pages(index_name, owner, queries.entries(owner), _STORED):
+        for hit in self._iter_pages(index_name, owner, queries.entries(owner), _STORED):
             yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
@@ -145,7 +145,7 @@ class ElasticsearchEntries:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
             clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
-            for hit in self._pages(index_name, owner, query, _STORED):
+            for hit in self._iter_pages(index_name, owner, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -185,13 +185,13 @@ class ElasticsearchEntries:
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
         query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
-        for hit in self._pages(index_name, owner, query, ["ordinal"]):
+        for hit in self._iter_pages(index_name, owner, query, ["ordinal"]):
             yield str(hit["_id"])
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
         return bulk(self._client, actions, self._ownership.make_writable)
 
-    def _pages(
+    def _iter_pages(
         self, index_name: str, owner: Owner, query: Mapping[str, Any], names: list[str]
     ) -> Iterator[Mapping[str, Any]]:
         return pages(self._client, index_name, owner.tenant, query, names)
@@ -205,11 +205,11 @@ class ElasticsearchEntries:
     def _refresh(self, index_name: str) -> None:
         refresh(self._client, index_name)
 
-    def _other_versions(
+    def _iter_other_versions(
         self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
         query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
-        for hit in self._pages(index_name, owner, query, ["document_id", "index_key"]):
+        for hit in self._iter_pages(index_name, owner, query, ["document_id", "index_key"]):
             found = hit["_source"]
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
@@ -222,7 +222,7 @@ class ElasticsearchEntries:
             [{"terms": {"document_id": document_ids}}],
             excluding={"term": {"access_scope": scope}},
         )
-        for hit in self._pages(index_name, owner, query, _STORED):
+        for hit in self._iter_pages(index_name, owner, query, _STORED):
             changed = fields.with_scope(hit["_source"], scope, owner.digest_key)
             yield {
                 "_op_type": "update",

@@ -244,8 +244,8 @@ def convert_response_error(
         tenant_id: the tenant named in hints.
         client: see translated_errors.
     """
-    causes = list(_causes(body.get("error") if isinstance(body, Mapping) else None))
-    known = ((cause, found) for cause in causes if (found := _condition(cause)))
+    causes = list(_iter_causes(body.get("error") if isinstance(body, Mapping) else None))
+    known = ((cause, found) for cause in causes if (found := _find_condition(cause)))
     cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
     names = (_find_index(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
@@ -270,8 +270,8 @@ def index_errors(
 
 
 def _other_product(body: object) -> IndexUnavailable:
-    named = _read_distribution(body)
-    name = f"{named}, " if named else ""
+    distribution = _read_distribution(body)
+    name = f"{distribution}, " if distribution else ""
     return IndexUnavailable(
         f"the server at RAG_ASSETS_ELASTICSEARCH_URL is {name}not Elasticsearch",
         hint="set RAG_ASSETS_ELASTICSEARCH_URL to an Elasticsearch; other products are not"
@@ -335,7 +335,7 @@ def _by_status(status: int) -> _Condition:
     )
 
 
-def _condition(cause: Mapping[str, Any]) -> _Condition | None:
+def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
     """Return the condition that one cause of an error names."""
     kind, reason = cause.get("type"), str(cause.get("reason"))
     if kind == "cluster_block_exception":
@@ -360,7 +360,7 @@ def _find_index(cause: Mapping[str, Any]) -> str | None:
     return found[1] if found else None
 
 
-def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield an error and all of its causes, the innermost causes first.
 
     The outer error of a search only says that shards failed.
@@ -368,13 +368,13 @@ def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if not isinstance(error, Mapping) or depth > _DEPTH:
         return
     for shard in error.get("failed_shards") or ():
-        yield from _causes(shard.get("reason"), depth + 1)
+        yield from _iter_causes(shard.get("reason"), depth + 1)
         if "index" in shard:
             yield {"index": shard["index"]}
-    yield from _causes(error.get("caused_by"), depth + 1)
+    yield from _iter_causes(error.get("caused_by"), depth + 1)
     for cause in error.get("root_cause") or ():
         if cause.get("type") != error.get("type"):
-            yield from _causes(cause, depth + 1)
+            yield from _iter_causes(cause, depth + 1)
     yield error
 
 

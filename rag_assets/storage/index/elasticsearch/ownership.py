@@ -82,12 +82,12 @@ class Ownership:
     def select(self, patterns: Iterable[str]) -> list[str]:
         """Return the sorted names of own indexes that match a pattern, even closed ones."""
         with translated_errors():
-            found = self._client.indices.get_mapping(
+            mapping = self._client.indices.get_mapping(
                 index=list(patterns),
                 filter_path=["*.mappings._meta", "*.mappings.dynamic"],
                 expand_wildcards=["open", "closed"],
             )
-        names = [name for name, body in found.items() if self._is_own(body)]
+        names = [name for name, body in mapping.items() if self._is_own(body)]
         self._verified |= dict.fromkeys(names, time.monotonic())
         return sorted(names)
 

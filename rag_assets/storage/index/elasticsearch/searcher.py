@@ -126,8 +126,8 @@ class ElasticsearchSearcher:
     ) -> dict[str, StoredEntry]:
         if not ids:
             return {}
-        wanted = EntryFilter(None if scopes is None else frozenset(scopes), moved)
-        readable = queries.filter_clauses(wanted)
+        entry_filter = EntryFilter(None if scopes is None else frozenset(scopes), moved)
+        readable = queries.filter_clauses(entry_filter)
         clauses = [queries.id_clause(ids), *readable]
         if vector is None:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}

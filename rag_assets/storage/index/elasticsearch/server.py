@@ -280,8 +280,8 @@ class _Checker:
             server = Server(self._client)
             is_serverless, info = server.is_serverless, server.info()
             # This raises an error if no node answers, or if the account is refused.
-            missing = self._missing_privileges()
-        licence = self._licence()
+            missing = self._find_missing_privileges()
+        licence = self._find_licence()
         health = None
         if not is_serverless:
             self._check_version(info.version)
@@ -298,7 +298,7 @@ class _Checker:
             warnings=self._warnings,
         )
 
-    def _missing_privileges(self) -> dict[str, list[str]] | None:
+    def _find_missing_privileges(self) -> dict[str, list[str]] | None:
         """Return the privileges that the account lacks, by purpose."""
         found: dict[str, list[str]] = {}
         for purpose in self._purposes:
@@ -332,7 +332,7 @@ class _Checker:
                 f"Elasticsearch {version} is too old: upgrade it to {OLDEST_MAJOR} or later"
             )
 
-    def _licence(self) -> str | None:
+    def _find_licence(self) -> str | None:
         """Return type and status of the licence; Basic is sufficient."""
         try:
             licence = self._client.license.get()["license"]

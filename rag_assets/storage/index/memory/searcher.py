@@ -131,13 +131,13 @@ class MemorySearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        rows = self._rows(index_name, owner)
+        rows = self._list_rows(index_name, owner)
         return [ranking(rows, owner, request) for request in requests]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        rows = self._rows(index_name, owner)
+        rows = self._list_rows(index_name, owner)
         return {row.id: cosine(row, vector) for row in rows if row.id in set(ids)}
 
     async def entries(
@@ -155,7 +155,7 @@ class MemorySearcher:
             row.id: fields.build_stored_entry(
                 owner, row.id, row.fields, None if vector is None else cosine(row, vector)
             )
-            for row in self._rows(index_name, owner)
+            for row in self._list_rows(index_name, owner)
             if row.id in wanted and (scopes is None or is_readable(row.fields, scopes, moved))
         }
 
@@ -165,14 +165,14 @@ class MemorySearcher:
         wanted = set(ids)
         return {
             row.id: PassageVector(row.fields["chunk_id"], row.vector)
-            for row in self._rows(index_name, owner)
+            for row in self._list_rows(index_name, owner)
             if row.id in wanted and row.vector.any()
         }
 
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        rows = self._rows(index_name, owner)
+        rows = self._list_rows(index_name, owner)
         return len(rows), sum(row.fields["index_key"] in recent_keys for row in rows)
 
     async def presence(self, index: IndexRef) -> Presence:
@@ -181,7 +181,7 @@ class MemorySearcher:
     async def close(self) -> None:
         """Do nothing: memory has no connections."""
 
-    def _rows(self, index_name: str, owner: Owner) -> list[Row]:
+    def _list_rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:
             raise missing_index(index_name)
         return self._memory.list_owned_rows(index_name, owner)

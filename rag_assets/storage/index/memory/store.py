@@ -223,11 +223,11 @@ class MemoryEntries:
                 yield entry
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
-        found = Counter(
+        counter = Counter(
             (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
             for row in self._memory.list_owned_rows(index_name, owner)
         )
-        for version, number in found.items():
+        for version, number in counter.items():
             yield VersionCount(*version, number)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:

@@ -135,7 +135,7 @@ class PgVectors:
 
     def delete(self, tenant: str, ids: Collection[str]) -> None:
         """Delete entries by id from all builds of a tenant."""
-        for schema in self._schemas(self._layout.of_tenant(tenant)):
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             statement = sql.SQL("DELETE FROM {} WHERE entry_id = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks")
             )
@@ -180,14 +180,14 @@ class PgVectors:
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
         ).format(_CHECKSUM, self._chunks(owner), self._vectors(owner))
-        if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
+        if not self._list_schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
         for document_id, key, scope, count, ids in self._execute(query):
             yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
         """Return the number of vectors with a length other than 1; 0 without tables."""
-        if not self._schemas(self._layout.schema(owner)):
+        if not self._list_schemas(self._layout.schema(owner)):
             return 0
         query = sql.SQL(
             "SELECT count(*) FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001"
@@ -200,13 +200,13 @@ class PgVectors:
         statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
             self._vectors(owner)
         )
-        if self._schemas(self._layout.schema(owner)):
+        if self._list_schemas(self._layout.schema(owner)):
             self._execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
         """Return the ids of a tenant's entries with one of these values in a column."""
         found: list[str] = []
-        for schema in self._schemas(self._layout.of_tenant(tenant)):
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
                 sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
             )
@@ -215,7 +215,7 @@ class PgVectors:
 
     def vacuum(self, tenant: str) -> None:
         """Free the disk space of deleted rows in a tenant's builds."""
-        for schema in self._schemas(self._layout.of_tenant(tenant)):
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             for table in ("rag_vectors", "rag_chunks"):
                 self._execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
 
@@ -240,7 +240,7 @@ class PgVectors:
     def adopt(self, owners: Iterable[Owner]) -> None:
         """Claim the schemas of builds that an earlier version made without an owner."""
         for schema in map(self._layout.schema, owners):
-            if self._schemas(schema) and self._owner_comment(schema) is None:
+            if self._list_schemas(schema) and self._find_owner_comment(schema) is None:
                 self._set_comment(schema)
 
     def take_over(self, former: UUID) -> None:
@@ -264,7 +264,10 @@ class PgVectors:
             self._pool = None
 
     def _require_own(self, schema: str) -> None:
-        if not self._schemas(schema) or (owner := self._owner_comment(schema)) == self._comment:
+        if (
+            not self._list_schemas(schema)
+            or (owner := self._find_owner_comment(schema)) == self._comment
+        ):
             return
         raise ForeignInstallation(
             f"schema {schema!r} of the server of vectors belongs to"
@@ -272,7 +275,7 @@ class PgVectors:
             hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
         )
 
-    def _owner_comment(self, schema: str) -> str | None:
+    def _find_owner_comment(self, schema: str) -> str | None:
         row = self._execute(_COMMENT, [schema]).fetchone()
         return None if row is None else row[0]
 
@@ -291,7 +294,7 @@ class PgVectors:
         found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
         return bool(found) and not found.issuperset(COLUMNS)
 
-    def _schemas(self, prefix: str) -> list[str]:
+    def _list_schemas(self, prefix: str) -> list[str]:
         return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
 
     def _writing(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:

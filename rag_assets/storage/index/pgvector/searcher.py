@@ -233,28 +233,28 @@ class _Search:
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
         """Return the number of entries that pass the filter, limited to slightly more than _FEW."""
-        [[number]] = await self._rows(connection, _COUNT.format(**self._parts))
+        [[number]] = await self._list_rows(connection, _COUNT.format(**self._parts))
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the nearest entries that the graph search finds."""
         distance = tables.distance(self._dimensions)
         found = _FOUND.format(**self._parts)
-        return await self._candidates(
+        return await self._list_candidates(
             connection, _NEAREST.format(**self._parts, distance=distance, found=found)
         )
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the nearest of all entries that pass the filter."""
         found = _FOUND.format(**self._parts)
-        return await self._candidates(connection, _EACH.format(**self._parts, found=found))
+        return await self._list_candidates(connection, _EACH.format(**self._parts, found=found))
 
-    async def _candidates(
+    async def _list_candidates(
         self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
     ) -> list[Candidate]:
-        return [_candidate(row) for row in await self._rows(connection, statement)]
+        return [_candidate(row) for row in await self._list_rows(connection, statement)]
 
-    async def _rows(
+    async def _list_rows(
         self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
     ) -> list[Any]:
         cursor = await connection.execute(statement, self._values)

@@ -230,9 +230,11 @@ class DerivationTable:
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
-            known = _read_record_keys(connection, ref, derived.source)
-        wanted = {one.document_id: one.key for one in derived.records}
-        return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
+            record_keys = _read_record_keys(connection, ref, derived.source)
+        wanted = {record.document_id: record.key for record in derived.records}
+        return sum(
+            record_keys.get(id_) != wanted.get(id_) for id_ in record_keys.keys() | wanted.keys()
+        )
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many of them changed.
@@ -244,9 +246,9 @@ class DerivationTable:
         """
         wanted = {one.document_id: one for one in derived.records}
         with self._database.begin_tenant(ref) as connection:
-            known = _read_record_keys(connection, ref, derived.source)
-            changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
-            obsolete = sorted(known.keys() - wanted.keys())
+            record_keys = _read_record_keys(connection, ref, derived.source)
+            changed = [one for id_, one in wanted.items() if record_keys.get(id_) != one.key]
+            obsolete = sorted(record_keys.keys() - wanted.keys())
             _put_records(connection, ref, changed)
             _delete_records(connection, ref, obsolete)
             _set_derivation(connection, ref, derived)
@@ -272,8 +274,8 @@ class DerivationTable:
 def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
     """Return the fingerprint of these documents."""
     first = second = 0
-    for one in documents:
-        line = f"{one.document_id}/{one.chunk_set_key}/{one.access_scope}"
+    for document in documents:
+        line = f"{document.document_id}/{document.chunk_set_key}/{document.access_scope}"
         found = hashlib.md5(line.encode(), usedforsecurity=False).digest()
         half = len(found) // 2
         first += int.from_bytes(found[:half], signed=True)

@@ -363,8 +363,8 @@ class Graph:
         for name, value in (
             ("holders", holders),
             ("by_uri", by_uri),
-            ("bytes", size + sum(_estimate_bytes(one) for one in self.segments)),
-            ("_firsts", [one.first for one in self.segments]),
+            ("bytes", size + sum(_estimate_bytes(segment) for segment in self.segments)),
+            ("_firsts", [segment.first for segment in self.segments]),
         ):
             object.__setattr__(self, name, value)
 

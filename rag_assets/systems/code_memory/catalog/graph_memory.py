@@ -93,7 +93,7 @@ class _ReusedSegments:
 
     @property
     def bytes(self) -> int:
-        return sum(one.bytes for one in self.segments)
+        return sum(segment.bytes for segment in self.segments)
 
 
 def _read_documents(
@@ -132,7 +132,7 @@ def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _
     if len(segments) >= _MOST_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
-    stored_count = sum(one.count for one in segments)
+    stored_count = sum(segment.count for segment in segments)
     alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
     return (
         _ReusedSegments(segments, texts)
@@ -288,4 +288,6 @@ class RelationGraphs:
                 tenant.graph = None
 
     def _bytes(self) -> int:
-        return sum(one.graph.bytes for one in self._tenants.values() if one.graph is not None)
+        return sum(
+            tenant.graph.bytes for tenant in self._tenants.values() if tenant.graph is not None
+        )

@@ -80,38 +80,38 @@ _Row: TypeAlias = dict[str, Any]
 
 
 def _rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
-    for key, found in relations.items():
-        for position, one in enumerate(found.symbols):
+    for key, relation in relations.items():
+        for position, symbol in enumerate(relation.symbols):
             yield {
                 "tenant": ref.id,
                 "chunk_set_key": key,
                 "position": position,
-                "symbol": one.name,
-                "short": one.short,
-                "role": one.role,
-                "public": one.public,
-                "content_hash": one.content_hash,
-                "line_start": one.line_start,
-                "line_end": one.line_end,
+                "symbol": symbol.name,
+                "short": symbol.short,
+                "role": symbol.role,
+                "public": symbol.public,
+                "content_hash": symbol.content_hash,
+                "line_start": symbol.line_start,
+                "line_end": symbol.line_end,
             }
 
 
 def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
-    for key, found in relations.items():
-        for position, one in enumerate(found.edges):
-            row = asdict(one)
+    for key, relation in relations.items():
+        for position, edge in enumerate(relation.edges):
+            row = asdict(edge)
             row["stated_of"] = row.pop("source")
             yield {"tenant": ref.id, "chunk_set_key": key, "position": position, **row}
 
 
-def _rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
+def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     """Yield the rows of the names in texts; a scanned text without names also has a row."""
-    for key, found in relations.items():
-        numbers = sorted({number_of_name(ref.id, name) for name in list_names(found.names)})
-        yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
+    for key, relation in relations.items():
+        numbers = sorted({number_of_name(ref.id, name) for name in list_names(relation.names)})
+        yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
 
 
-_ROWS_OF: Final = {symbols: _rows_of_symbols, edges: _rows_of_edges, name_uses: _rows_of_names}
+_ROWS_OF: Final = {symbols: _rows_of_symbols, edges: _rows_of_edges, name_uses: _iter_rows_of_names}
 """The function that yields the rows of texts, by the table of these rows."""
 
 
@@ -312,7 +312,9 @@ class RelationDriftQuery:
         with self._database.begin() as connection:
             for table in _ROWS_OF:
                 of_texts = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_columns_of_text(table)).where(*of_texts)
+                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(
+                    *of_texts
+                )
                 for key, *row in connection.execute(query):
                     found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
         return {key: frozenset(rows) for key, rows in found.items()}
@@ -363,7 +365,7 @@ def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[s
     found: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):
-            values = (_hashable(row[column.name]) for column in _columns_of_text(table))
+            values = (_hashable(row[column.name]) for column in _iter_columns_of_text(table))
             found.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
     return {key: frozenset(rows) for key, rows in found.items()}
 
@@ -372,5 +374,5 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
+def _iter_columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
     return (column for column in table.columns if column.name not in _OF_TEXT)

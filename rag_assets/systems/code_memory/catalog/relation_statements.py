@@ -162,7 +162,7 @@ def _split_by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Co
 
 
 def _choose_columns(columns: _Columns, *rows: FromClause) -> _Columns:
-    return tuple(next(one.c[c.name] for one in rows if c.name in one.c) for c in columns)
+    return tuple(next(row.c[c.name] for row in rows if c.name in row.c) for c in columns)
 
 
 _PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
@@ -291,7 +291,10 @@ def _select_documents_by_uri() -> Select[Any]:
 
 def _select_evidence() -> Select[Any]:
     parameters = texts_parameter("documents"), texts_parameter("texts")
-    arrays = (*(cast(one, ARRAY(Text)) for one in parameters), cast(_POSITIONS, ARRAY(Integer)))
+    arrays = (
+        *(cast(parameter, ARRAY(Text)) for parameter in parameters),
+        cast(_POSITIONS, ARRAY(Integer)),
+    )
     wanted = (
         func.unnest(*arrays)
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))

@@ -333,11 +333,13 @@ class GraphRelations(RelationRows):
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
         documents = self._graph.by_id
-        places = [(id_ := one.document_id, documents[id_].text_key, one.position) for one in edges]
+        places = [
+            (id_ := edge.document_id, documents[id_].text_key, edge.position) for edge in edges
+        ]
         read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
         return [
-            one._replace(evidence=read[place])
-            for one, place in zip(edges, places, strict=True)
+            edge._replace(evidence=read[place])
+            for edge, place in zip(edges, places, strict=True)
             if place in read
         ]
 
@@ -574,7 +576,7 @@ class RelationTable:
 
 def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
     """Return all spellings of these names, without duplicates."""
-    return list(dict.fromkeys(one for name in names for one in spellings(name)))
+    return list(dict.fromkeys(spelling for name in names for spelling in spellings(name)))
 
 
 def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:

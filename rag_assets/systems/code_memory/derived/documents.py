@@ -89,7 +89,7 @@ def list_signs(file: FileFacts, own: str = "") -> set[str]:
     if any(fact.kind == OPERATION for fact in file.facts):
         found.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, own):
-        paths = (page_route(one, file.path) for one in framework.pages)
+        paths = (page_route(page, file.path) for page in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
             found.add(framework.name)
     return found
@@ -143,20 +143,20 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     """
     frameworks = all_frameworks(own)
     found: list[Derivation] = []
-    is_php = any(one.language == "php" for one in files)
+    is_php = any(file.language == "php" for file in files)
     if is_php and any(map(laravel.speaks_of_laravel, files)):
         found.append(laravel.derive(files))
     if any(map(speaks_of_django, files)):
         found.append(derive_django_routes(files))
     found.append(derive_by_data(files, frameworks))
     documents: dict[str, DerivedDocument] = {}
-    for one in found:
-        for document in one.documents:
+    for derivation in found:
+        for document in derivation.documents:
             documents.setdefault(document.name, document)
     for document in [*derive_operations(files, documents.values())]:
         documents.setdefault(document.name, document)
     documents, cut = add_tests_to_routes(documents, files, frameworks)
-    unresolved = (why for one in found for why in one.unresolved)
+    unresolved = (why for derivation in found for why in derivation.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
@@ -182,19 +182,19 @@ def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
 
 def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
     """Return the source type of each definition that has one, by path and qualified name."""
-    php = [one for one in files if one.language == "php"]
-    python = [one for one in files if one.language == "python"]
+    php = [file for file in files if file.language == "php"]
+    python = [file for file in files if file.language == "python"]
     found = dict(laravel_classes.find_source_types(php)) if php else {}
     if any(map(speaks_of_django, python)):
         found |= django_kinds(python)
     return found
 
 
-def speaks_of_django(one: FileFacts) -> bool:
+def speaks_of_django(file_facts: FileFacts) -> bool:
     """Return whether a Python file imports from Django or Django REST framework."""
-    return one.language == "python" and any(
+    return file_facts.language == "python" and any(
         fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO_PACKAGES
-        for fact in one.facts
+        for fact in file_facts.facts
     )
 
 
@@ -212,7 +212,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 
 def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
     """Derive the routes and tables of a repository from the data that describe its frameworks."""
-    read = [File(one) for one in files if not is_test(one.path)]
+    read = [File(file) for file in files if not is_test(file.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
     unresolved: list[Unresolved] = []
@@ -302,7 +302,9 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
             f"handler: {route.handler or 'a function without a name'}",
         )
         targets = [("routes_to", target)] if target else []
-        targets += [("serves", ENDPOINT + format_endpoint(one, path)) for one in route.methods]
+        targets += [
+            ("serves", ENDPOINT + format_endpoint(method, path)) for method in route.methods
+        ]
         place = route.file.path, route.fact
         stated = [Statement.from_fact(kind, node, *place) for kind, node in targets]
         called = route_keys(route.methods, path, route.name)
@@ -311,35 +313,37 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
 
 def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
     for table in TableReader(framework, files).tables():
-        names = [_model_node(one.file, one.fact, one.model) for one in table.models]
+        names = [_model_node(model.file, model.fact, model.model) for model in table.models]
         models = ", ".join(one for one in names if one)
         lines = (
             f"table {table.name}",
             *([f"models: {models}"] if models else []),
             *(["columns:"] if table.columns else []),
-            *(f"- {_column(one)}" for one in table.columns.values()),
+            *(f"- {_column(column)}" for column in table.columns.values()),
         )
         stated = [
             Statement.from_fact("changed_in", FILE + file.path, file.path, call)
             for file, call in table.changes
         ]
         stated += [
-            Statement.from_fact("references", TABLE + one.refers_to, one.file.path, one.fact)
-            for one in table.columns.values()
-            if one.refers_to
+            Statement.from_fact(
+                "references", TABLE + column.refers_to, column.file.path, column.fact
+            )
+            for column in table.columns.values()
+            if column.refers_to
         ]
-        for one, name in zip(table.models, names, strict=True):
-            how: How = "stated" if one.is_named else "convention"
-            place = TABLE + table.name, one.file.path, one.fact
-            source = name or FILE + one.file.path
+        for model, name in zip(table.models, names, strict=True):
+            how: How = "stated" if model.is_named else "convention"
+            place = TABLE + table.name, model.file.path, model.fact
+            source = name or FILE + model.file.path
             stated.append(Statement.from_fact("maps_to", *place, source=source, how=how))
         called = table_keys(table.name)
         yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
 
 
-def _column(one: Column) -> str:
-    shown = f"{one.name} {one.kind}".rstrip() + (", nullable" if one.is_nullable else "")
-    return f"{shown}, refers to {one.refers_to}" if one.refers_to else shown
+def _column(column: Column) -> str:
+    shown = f"{column.name} {column.kind}".rstrip() + (", nullable" if column.is_nullable else "")
+    return f"{shown}, refers to {column.refers_to}" if column.refers_to else shown
 
 
 def _model_node(file: File, fact: Fact, model: str) -> str:
@@ -360,10 +364,12 @@ _NOWHERE = Fact("", 0, 0)
 
 def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes of a Django repository."""
-    python = [one for one in files if one.language == "python"]
+    python = [file for file in files if file.language == "python"]
     lines = _Lines.of(python)
     routes = read_routes(python)
-    documents = (one for route in routes.routes for one in _django_documents(route, lines))
+    documents = (
+        document for route in routes.routes for document in _iter_django_documents(route, lines)
+    )
     computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
     unresolved = (Unresolved(at.path, lines.at(at).line_start, why, ROUTES) for why, at in computed)
     return Derivation(tuple(documents), tuple(unresolved))
@@ -378,9 +384,9 @@ class _Lines:
     @classmethod
     def of(cls, files: Sequence[FileFacts]) -> _Lines:
         found: dict[str, dict[int, Fact]] = {}
-        for one in files:
-            starts = found.setdefault(one.path, {})
-            for fact in one.facts:
+        for file in files:
+            starts = found.setdefault(file.path, {})
+            for fact in file.facts:
                 known = starts.get(fact.start)
                 if known is None or fact.end > known.end:
                     starts[fact.start] = fact
@@ -399,7 +405,7 @@ class _Lines:
         return Statement.from_fact(kind, target, held.path, self.at(held), source=source)
 
 
-def _django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
+def _iter_django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
     """Yield one document per HTTP method if methods have their own views, else one document."""
     if not route.view.actions:
         yield _django_document(route, route.view.methods, "", lines)
@@ -426,7 +432,7 @@ def _django_document(
     stated: list[Statement] = []
     if route.evidence:
         *groups, last = route.evidence
-        stated += link_groups(lines.statement("in_group", "", one) for one in groups)
+        stated += link_groups(lines.statement("in_group", "", group) for group in groups)
         # An inherited action also routes to the view; an action that only a package has, to the
         # view alone.
         own = "" if handler.startswith(f"{owner}.") else owner

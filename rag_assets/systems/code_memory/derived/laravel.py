@@ -66,14 +66,16 @@ _SHOWN_ATTRIBUTES: Final = (
 _LONGEST_ATTRIBUTE: Final = 200
 
 
-def speaks_of_laravel(one: FileFacts) -> bool:
+def speaks_of_laravel(file_facts: FileFacts) -> bool:
     """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. In a
     test, `$router->match("/login")` is a request to any router.
     """
-    in_test = is_test(one.path)
-    return any(_is_sign(fact) for fact in one.facts if not (in_test and fact.kind == "routing"))
+    in_test = is_test(file_facts.path)
+    return any(
+        _is_sign(fact) for fact in file_facts.facts if not (in_test and fact.kind == "routing")
+    )
 
 
 def _is_sign(fact: Fact) -> bool:
@@ -88,7 +90,7 @@ def _is_sign(fact: Fact) -> bool:
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes and tables of a Laravel repository."""
-    php = [one for one in files if one.language in {"php", "sql"}]
+    php = [file for file in files if file.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
     routes = collect_routes(run_providers(files))
@@ -100,7 +102,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             by_table.setdefault(model.table, []).append(model)
     pivots = _group_by_pivot(models.values())
     about_routes = _RouteDocuments(php, models, version)
-    documents = [about_routes.document(one) for one in routes.routes]
+    documents = [about_routes.document(route) for route in routes.routes]
     for name, table in tables.tables.items():
         documents.append(_table_document(table, by_table.get(name, ()), pivots.get(name, ())))
     for name in sorted(by_table.keys() - tables.tables.keys()):
@@ -111,9 +113,9 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             documents.append(_unmigrated_table_document(name, named))
     unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
     unresolved += [
-        ("; ".join(one.missing), one.evidence[-1], ROUTE + format_route_name(one))
-        for one in routes.routes
-        if one.missing and one.evidence
+        ("; ".join(route.missing), route.evidence[-1], ROUTE + format_route_name(route))
+        for route in routes.routes
+        if route.missing and route.evidence
     ]
     unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
     unresolved += [
@@ -136,7 +138,7 @@ def _build_statement(
 
 def format_route_name(route: Route) -> str:
     """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
-    methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
+    methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
 
@@ -170,14 +172,14 @@ class _RouteDocuments:
         words = {label: " ".join(text.split()) for label, text in described.items()}
         lines = (f"route {name}", *(f"{label}: {text}" for label, text in words.items() if text))
         called = route_keys(route.methods, path, route.name)
-        stated = tuple(self._statements(route, path)) if route.evidence else ()
+        stated = tuple(self._iter_statements(route, path)) if route.evidence else ()
         return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
-    def _statements(self, route: Route, path: str) -> Iterator[Statement]:
+    def _iter_statements(self, route: Route, path: str) -> Iterator[Statement]:
         *groups, last = route.evidence
         yield from link_groups(_build_statement("in_group", "", group) for group in groups)
         if route.kind == "controller" and route.action:
-            yield from self._statements_of_action(route, last)
+            yield from self._iter_statements_of_action(route, last)
         for one in dict.fromkeys(route.middleware):
             guard = one.partition(":")[0]
             at = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
@@ -189,9 +191,9 @@ class _RouteDocuments:
             if method != "HEAD" and not route.fallback:
                 yield _build_statement("serves", ENDPOINT + format_endpoint(method, path), last)
         for one in dict.fromkeys(route.middleware):
-            yield from self._statements_of_policy(route, one)
+            yield from self._iter_statements_of_policy(route, one)
 
-    def _statements_of_action(self, route: Route, last: Evidence) -> Iterator[Statement]:
+    def _iter_statements_of_action(self, route: Route, last: Evidence) -> Iterator[Statement]:
         """Yield the method that the route runs; if it is inherited, also the controller."""
         owner, _, method = route.action.partition("@")
         called = [method or _INVOKED]
@@ -209,11 +211,11 @@ class _RouteDocuments:
                 path = self._inheritance.path_of(own)
                 for above, fact in self._inheritance.calls(own):
                     yield Statement.from_fact("calls", above, path, fact, source=own)
-            for one in self._followed.relations_of_action(target):
-                infer = partial(Statement.from_fact, source=one.source, how="inferred")
-                yield infer(one.kind, one.target, one.path, one.fact)
+            for relation in self._followed.relations_of_action(target):
+                infer = partial(Statement.from_fact, source=relation.source, how="inferred")
+                yield infer(relation.kind, relation.target, relation.path, relation.fact)
 
-    def _statements_of_policy(self, route: Route, middleware: str) -> Iterator[Statement]:
+    def _iter_statements_of_policy(self, route: Route, middleware: str) -> Iterator[Statement]:
         """Yield the policy that a middleware checks, as class and method."""
         check = self._policies.find_check(route, middleware)
         if check is not None:
@@ -233,11 +235,11 @@ def _describe_action(route: Route) -> str:
 
 
 def _describe_parameters(route: Route) -> Iterator[str]:
-    for one in route.parameters:
-        more = ["optional"] if one.optional else []
-        more += [f"by {one.field}"] if one.field else []
-        more += [f"matching {one.pattern}"] if one.pattern else []
-        yield f"{one.name} ({', '.join(more)})" if more else one.name
+    for parameter in route.parameters:
+        more = ["optional"] if parameter.optional else []
+        more += [f"by {parameter.field}"] if parameter.field else []
+        more += [f"matching {parameter.pattern}"] if parameter.pattern else []
+        yield f"{parameter.name} ({', '.join(more)})" if more else parameter.name
 
 
 def _guard_node(name: str) -> str:
@@ -259,12 +261,12 @@ def _group_by_pivot(
     """Return relations and their owners by the pivot table that convention gives them."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
-        for one in model.relations:
-            values = one.evidence.fact.values
-            if one.table and "table" not in values["arguments"]:
-                place = one.evidence.path, one.evidence.fact.start
-                name = f"{values['class']}::{one.name}"
-                found.setdefault(one.table, {}).setdefault(place, (name, one))
+        for relation in model.relations:
+            values = relation.evidence.fact.values
+            if relation.table and "table" not in values["arguments"]:
+                place = relation.evidence.path, relation.evidence.fact.start
+                name = f"{values['class']}::{relation.name}"
+                found.setdefault(relation.table, {}).setdefault(place, (name, relation))
     return {table: [*relations.values()] for table, relations in found.items()}
 
 
@@ -313,30 +315,32 @@ def _mapping_statement(model: Model) -> Statement:
 def table_lines(table: Table, models: Sequence[str]) -> tuple[str, ...]:
     """Return the description of a table, line by line."""
     indexes = [
-        f"- {one.kind} ({', '.join(one.columns)}) {one.name}".rstrip() for one in table.indexes
+        f"- {index.kind} ({', '.join(index.columns)}) {index.name}".rstrip()
+        for index in table.indexes
     ]
     keys = [
-        f"- ({', '.join(one.columns)}) to {one.table or '?'} ({', '.join(one.references)})"
-        + (f" on delete {one.on_delete}" if one.on_delete else "")
-        for one in table.foreign_keys
+        f"- ({', '.join(foreign_key.columns)}) to {foreign_key.table or '?'} "
+        f"({', '.join(foreign_key.references)})"
+        + (f" on delete {foreign_key.on_delete}" if foreign_key.on_delete else "")
+        for foreign_key in table.foreign_keys
     ]
     return (
         f"table {table.name}",
         *([f"models: {', '.join(models)}"] if models else []),
         "columns:",
-        *(f"- {_describe_column(one)}" for one in table.columns),
+        *(f"- {_describe_column(column)}" for column in table.columns),
         *(["indexes:", *indexes] if indexes else []),
         *(["foreign keys:", *keys] if keys else []),
         *([f"incomplete: {'; '.join(table.reasons)}"] if table.reasons else []),
     )
 
 
-def _describe_column(one: Column) -> str:
-    more = ["nullable"] if one.nullable else []
+def _describe_column(column: Column) -> str:
+    more = ["nullable"] if column.nullable else []
     for name in _SHOWN_ATTRIBUTES:
-        value = one.attributes.get(name)
+        value = column.attributes.get(name)
         if value is True:
             more.append(name)
         elif value not in (None, False):
             more.append(f"{name} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
-    return ", ".join([f"{one.name} {one.type}", *more])
+    return ", ".join([f"{column.name} {column.type}", *more])

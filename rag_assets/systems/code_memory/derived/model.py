@@ -159,7 +159,9 @@ def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]
     """
     kept = []
     for about in (TABLES, ROUTES):
-        own = [one for one in found if _is_about_tables(one) == (about == TABLES)]
+        own = [
+            unresolved for unresolved in found if _is_about_tables(unresolved) == (about == TABLES)
+        ]
         own.sort(key=lambda one: one.about != about)
         kept += own[:most]
         if more := own[most:]:
@@ -168,8 +170,8 @@ def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]
     return kept
 
 
-def _is_about_tables(one: Unresolved) -> bool:
-    return one.about == TABLES or one.about.startswith(TABLE)
+def _is_about_tables(unresolved: Unresolved) -> bool:
+    return unresolved.about == TABLES or unresolved.about.startswith(TABLE)
 
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
@@ -264,13 +266,13 @@ def _statements(text: str, name: str) -> Iterator[Fact]:
 def _render_statements(statements: Iterable[Statement]) -> Iterator[str]:
     """Yield each place with its text once, followed by the statements that it supports."""
     places: dict[str, list[str]] = {}
-    for one in statements:
-        last = f"-{one.line_end}" if one.line_end > one.line_start else ""
-        evidence = " ".join(one.evidence.split())
-        place = f"{_quote_name(one.path)}:{one.line_start}{last} {evidence}".rstrip()
-        source = f"{_quote_name(one.source)} " if one.source else ""
-        how = f" ({one.how})" if one.how != _STATED else ""
-        said = f"  {source}{one.kind} {_quote_name(one.target)}{how}"
+    for statement in statements:
+        last = f"-{statement.line_end}" if statement.line_end > statement.line_start else ""
+        evidence = " ".join(statement.evidence.split())
+        place = f"{_quote_name(statement.path)}:{statement.line_start}{last} {evidence}".rstrip()
+        source = f"{_quote_name(statement.source)} " if statement.source else ""
+        how = f" ({statement.how})" if statement.how != _STATED else ""
+        said = f"  {source}{statement.kind} {_quote_name(statement.target)}{how}"
         places.setdefault(place, []).append(said)
     for place, below in places.items():
         yield place

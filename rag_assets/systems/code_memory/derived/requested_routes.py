@@ -77,7 +77,7 @@ def add_tests_to_routes(
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
     """Add the requests in tests to routes; return the documents, and a note for each cut list."""
-    rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
+    rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}
     repositories: dict[str, Repository] = {}
@@ -88,7 +88,7 @@ def add_tests_to_routes(
                 same = [File(other) for other in files if other.language == one.language]
                 repositories[one.language] = Repository(same)
             own = [rule for languages, rule in rules if one.language in languages]
-            for request in _requests(file, repositories[one.language], own):
+            for request in _iter_requests(file, repositories[one.language], own):
                 for name in routes.matching(request):
                     stated.setdefault(name, []).append(_statement(file, request, name))
     found = dict(documents)
@@ -125,8 +125,8 @@ class _Routes:
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
                 is_described = DESCRIBED in document.lines
-                for one in path_suffixes(path) if is_described else [path]:
-                    self._add_path(one, end)
+                for path_suffix in path_suffixes(path) if is_described else [path]:
+                    self._add_path(path_suffix, end)
                 for key in _list_route_keys(document, path):
                     self._named.setdefault(key, []).append(end)
 
@@ -203,7 +203,9 @@ def _list_words(path: str) -> list[str]:
     return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
-def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> Iterator[_Request]:
+def _iter_requests(
+    file: File, repository: Repository, rules: Sequence[Requests]
+) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
     receivers = ((call.values.get("on", ["?"]), call) for call in file.calls)
     outer = {(on[1], on[2]): call for on, call in receivers if on[0] == "c"}
@@ -213,7 +215,7 @@ def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> 
             if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
                 continue
             values = (argument(call, rule.path), argument(call, "0"))
-            paths = (_find_path(file, one, call, repository) for one in values)
+            paths = (_find_path(file, value, call, repository) for value in values)
             path = next(filter(None, paths), None)
             method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
             route = "" if path is not None else _route_name(file, call, rule)
@@ -231,9 +233,9 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
     value = argument(call, rule.path) or argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
-        held = file.find_assignment(last_part(name), call.start)
-        is_helper = name.endswith(rule.helpers) and held is None
-        value = value if is_helper or held is None else list(held.values["value"])
+        assignment = file.find_assignment(last_part(name), call.start)
+        is_helper = name.endswith(rule.helpers) and assignment is None
+        value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
         around = file.around(file.calls, call.start)
         described = [one for one in around if one.values["name"] in rule.described_by]
@@ -296,8 +298,8 @@ def _find_path(
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
-    texts = [repository.text(file, one, call.start) for one in parts]
-    path = _HOST.sub("", "".join(_HOLE if one is None else one for one in texts))
+    texts = [repository.text(file, part, call.start) for part in parts]
+    path = _HOST.sub("", "".join(_HOLE if text is None else text for text in texts))
     if path.startswith(f"{_HOLE}/"):
         path = path.removeprefix(_HOLE)  # A leading computed part is the server's address.
     return path if path.startswith("/") else None
@@ -352,7 +354,7 @@ def derive_operations(
     for file, fact in operations:
         method, path = fact.values["method"], fact.values["path"]
         # A prefix may be missing on either side, but the rest must agree.
-        own = [(method, one) for one in path_suffixes(path)]
+        own = [(method, path_suffix) for path_suffix in path_suffixes(path)]
         is_served = own[0] in ends or not whole.isdisjoint(own)
         handlers = _select_handlers(fact, definitions.get(fold_name(_id(fact)), ()))
         if handlers and not is_served and fact.symbol not in known:
@@ -406,7 +408,9 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         wanted = _words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
-        scored = [(len(wanted & _words(_describe_owner(one))), one) for one in same]
+        scored = [
+            (len(wanted & _words(_describe_owner(definition))), definition) for definition in same
+        ]
         best = max(score for score, _ in scored)
         same = [one for score, one in scored if score == best and (best or len(same) == 1)]
     return same if len(same) <= _MOST_HANDLERS else ()
@@ -431,7 +435,7 @@ def _build_document(
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
     targets = [defined_name(fact.symbol, owner.path) for owner, fact in handlers]
-    stated = [Statement("routes_to", "", one, "convention", *place) for one in targets]
+    stated = [Statement("routes_to", "", target, "convention", *place) for target in targets]
     stated.append(
         Statement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
     )
@@ -440,7 +444,7 @@ def _build_document(
         f"methods: {method}",
         f"name: {_id(operation)}",
         DESCRIBED,
-        *(f"handler: {one}" for one in targets),
+        *(f"handler: {target}" for target in targets),
     )
     called = described_route_keys((method,), path, _id(operation))
     return DerivedDocument("route", ROUTE + operation.symbol, called, lines, tuple(stated))

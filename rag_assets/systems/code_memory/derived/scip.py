@@ -120,8 +120,8 @@ class ScipIndex:
                 encoding = int(values[1]) if values[1].isdecimal() else 0
                 file = _IndexedFile(encoding, values[2])
                 occurrences = index.files.setdefault(unquote(values[0]), file).occurrences
-            elif (one := index._read_occurrence(kind, values)) is not None:
-                occurrences.append(one)
+            elif (occurrence := index._read_occurrence(kind, values)) is not None:
+                occurrences.append(occurrence)
         return index
 
     def _read_occurrence(self, line: str, values: Sequence[str]) -> _Occurrence | None:
@@ -194,7 +194,7 @@ def _find_current_places(
         aliases = {
             alias
             for path, places in read.items()
-            for alias in _aliases(places, sources[path].text, symbols)
+            for alias in _iter_aliases(places, sources[path].text, symbols)
         }
         agreeing = {
             path: places
@@ -219,23 +219,23 @@ def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_P
     begins = [0, *accumulate(len(line) + 1 for line in lines)]
     offsets: dict[int, Sequence[int]] = {}
     found = []
-    for one in indexed.occurrences:
-        line = one.line
+    for occurrence in indexed.occurrences:
+        line = occurrence.line
         text = lines[line] if line < len(lines) else ""
-        first, last = one.start, one.end
+        first, last = occurrence.start, occurrence.end
         if not text.isascii():
             if line not in offsets:
-                offsets[line] = _unit_offsets(text, encoding)
+                offsets[line] = _list_unit_offsets(text, encoding)
             first, last = (_column(offsets[line], units) for units in (first, last))
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
         place = line, at + first, at + last, text[first:last]
-        found.append(_Place(*place, one.symbol, one.is_definition))
+        found.append(_Place(*place, occurrence.symbol, occurrence.is_definition))
     return found
 
 
-def _unit_offsets(line: str, encoding: int) -> Sequence[int]:
+def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
     """Return the number of code units before each character of a line, and of the whole line."""
     codec, width = _CODECS[encoding]
     units = (len(character.encode(codec, "surrogatepass")) // width for character in line)
@@ -247,24 +247,24 @@ def _column(offsets: Sequence[int], units: int) -> int:
     return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
 
-def _aliases(
+def _iter_aliases(
     places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
 ) -> Iterator[_Alias]:
     """Yield the names that imports and exports in a file give to symbols."""
     searched: set[_Alias] = set()
-    for one in places:
-        name, written = _get_symbol(one, symbols).name, one.written
+    for place in places:
+        name, written = _get_symbol(place, symbols).name, place.written
         first, _, alias = written.partition(" as ")
         if alias and first == name:
-            yield one.symbol, alias.strip()
-        elif written != name and not one.is_definition:
-            if (one.symbol, written) in searched or len(searched) >= _MOST_ALIASES:
+            yield place.symbol, alias.strip()
+        elif written != name and not place.is_definition:
+            if (place.symbol, written) in searched or len(searched) >= _MOST_ALIASES:
                 continue
-            searched.add((one.symbol, written))
+            searched.add((place.symbol, written))
             renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
             imported = rf"\bimport +(?:type +)?{re.escape(written)}(?:, *[{{*]| +from +[\"'])"
             if re.search(f"{renamed}|{imported}", text):
-                yield one.symbol, written
+                yield place.symbol, written
 
 
 def _matches_symbols(
@@ -272,11 +272,11 @@ def _matches_symbols(
 ) -> bool:
     """Return whether each place still contains the name or an alias of its symbol."""
     return all(
-        written.partition(" as ")[0] in _list_called_names(_get_symbol(one, symbols))
-        or (one.symbol, written) in aliases
-        or (not one.is_definition and _IMPLICIT.fullmatch(written) is not None)
-        for one in places
-        for written in (one.written.strip(_MARKS),)
+        written.partition(" as ")[0] in _list_called_names(_get_symbol(place, symbols))
+        or (place.symbol, written) in aliases
+        or (not place.is_definition and _IMPLICIT.fullmatch(written) is not None)
+        for place in places
+        for written in (place.written.strip(_MARKS),)
     )
 
 
@@ -348,16 +348,16 @@ class _Declared:
         self._counts: Counter[str] = Counter()
         self.names: set[str] = set()
         for path, source in sources.items():
-            facts = [one for one in source.facts if one.kind == "declares" and one.symbol]
+            facts = [fact for fact in source.facts if fact.kind == "declares" and fact.symbol]
             self._facts[path] = sorted(facts, key=lambda one: one.start)
-            self._counts.update(one.symbol for one in facts if get_name_style(path) == "none")
-            self.names.update(_parts(one.symbol)[-1] for one in facts)
+            self._counts.update(fact.symbol for fact in facts if get_name_style(path) == "none")
+            self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 
     def around(self, path: str, at: int, name: str = "") -> Fact | None:
         """Return the innermost definition around an offset; if a name is set, with this name."""
         facts = self._facts[path]
         for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
-            if at < one.end and (not name or _parts(one.symbol)[-1] == name):
+            if at < one.end and (not name or _list_parts(one.symbol)[-1] == name):
                 return one
         return None
 
@@ -394,11 +394,13 @@ class _Declared:
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
         wanted = [owner, name] if owner else [name]
-        found = [one for one in self._facts[path] if _parts(one.symbol)[-len(wanted) :] == wanted]
+        found = [
+            one for one in self._facts[path] if _list_parts(one.symbol)[-len(wanted) :] == wanted
+        ]
         return found[0] if len(found) == 1 else None
 
 
-def _parts(symbol: str) -> list[str]:
+def _list_parts(symbol: str) -> list[str]:
     return re.split(r"::?|[.#\\]", symbol)
 
 
@@ -411,25 +413,25 @@ class _ReferenceReader:
         self._path, self._source, self._declared = path, source, declared
         self._nodes = nodes
         self._lines = source.text.split("\n")
-        self._imports = [one for one in source.facts if one.kind == "imports"]
+        self._imports = [fact for fact in source.facts if fact.kind == "imports"]
         self._bases = {
-            (one.symbol, _parts(str(one.values.get("name", "")))[-1]): one.kind
-            for one in source.facts
-            if one.kind in {"extends", "implements"}
+            (fact.symbol, _list_parts(str(fact.values.get("name", "")))[-1]): fact.kind
+            for fact in source.facts
+            if fact.kind in {"extends", "implements"}
         }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
         """Yield references to definitions, and places where a declared name is used differently."""
-        for one in places:
-            if one.is_definition:
+        for place in places:
+            if place.is_definition:
                 continue
-            target = self._nodes.get(one.symbol) if isinstance(one.symbol, int) else None
-            written = one.written.strip(_MARKS)
+            target = self._nodes.get(place.symbol) if isinstance(place.symbol, int) else None
+            written = place.written.strip(_MARKS)
             if target is not None:
-                yield from self._describe_reference(one, written, target)
-            is_named_so = target is not None and written == _parts(target)[-1]
+                yield from self._describe_reference(place, written, target)
+            is_named_so = target is not None and written == _list_parts(target)[-1]
             if written in self._declared.names and not is_named_so:
-                yield self._statement(one, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
+                yield self._statement(place, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
 
     def _describe_reference(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
         """Yield the reference at a place; the definition around it is the source."""

@@ -35,7 +35,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     found = {
         (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
     }
-    views = dict.fromkeys(one.view.name for one in read_routes(files).routes if one.view.name)
+    views = dict.fromkeys(route.view.name for route in read_routes(files).routes if route.view.name)
     used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
     for name, kind in [*used, *reader.types_by_use()]:
         place = program.place(name)
@@ -59,14 +59,14 @@ class _TypeReader:
         for symbol, fact in module.declared.items():
             # An inner class such as Meta has its outer class's type.
             if "." not in symbol:
-                kind = self._type_by_text(module, symbol, fact) or self._type_by_folder(
+                kind = self._find_type_by_text(module, symbol, fact) or self._find_type_by_folder(
                     module, fact
                 )
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
             called = self._program.called_name(fact.values["value"], module)
-            if called and self._type_by_bases(self._program.ancestry(called)) == "event":
+            if called and self._find_type_by_bases(self._program.ancestry(called)) == "event":
                 yield fact.values["name"], "event"
 
     def types_by_use(self) -> Iterator[tuple[str, SourceType]]:
@@ -74,7 +74,10 @@ class _TypeReader:
         for module in self._program:
             for setting, kind in self._data.settings.items():
                 for fact in module.values("", setting):
-                    yield from ((one, kind) for one in _string_items(fact.values["value"]))
+                    yield from (
+                        (string_item, kind)
+                        for string_item in _iter_string_items(fact.values["value"])
+                    )
             for fact in module.invoked:
                 call = fact.values["call"]
                 type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
@@ -83,9 +86,9 @@ class _TypeReader:
                     name = self._program.absolute(value["name"], module)
                     yield self._program.resolve_name(name), type_
 
-    def _type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
+    def _find_type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":
-            return self._type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
+            return self._find_type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
         for decorator in fact.values["decorators"]:
             written = written_name(decorator)
             name = self._program.resolve_name(self._program.absolute(written, module))
@@ -93,19 +96,19 @@ class _TypeReader:
                 return kind
         return None
 
-    def _type_by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
+    def _find_type_by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
         """Return the type of the nearest ancestor in another package that has one."""
-        for one in ancestors:
-            if one not in self._known:
-                is_outside = self._program.place(one) is None
-                self._known[one] = (
-                    _first_matching_type(one, self._data.bases) if is_outside else None
+        for ancestor in ancestors:
+            if ancestor not in self._known:
+                is_outside = self._program.place(ancestor) is None
+                self._known[ancestor] = (
+                    _first_matching_type(ancestor, self._data.bases) if is_outside else None
                 )
-            if (kind := self._known[one]) is not None:
+            if (kind := self._known[ancestor]) is not None:
                 return kind
         return None
 
-    def _type_by_folder(self, module: Module, fact: Fact) -> SourceType | None:
+    def _find_type_by_folder(self, module: Module, fact: Fact) -> SourceType | None:
         """Return the type that the last folders of a public definition's path show."""
         parts = module.name.split(".")
         for folder, kind in self._data.folders.items() if fact.values["public"] else ():
@@ -119,8 +122,8 @@ def _first_matching_type(name: str, patterns: Mapping[str, SourceType]) -> Sourc
     return next((kind for one, kind in patterns.items() if fnmatchcase(name, one)), None)
 
 
-def _string_items(value: Any) -> Iterator[str]:
+def _iter_string_items(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     for item in list_items(value):
-        yield from _string_items(item)
+        yield from _iter_string_items(item)

@@ -222,14 +222,14 @@ class _UrlReader:
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
         """Read a call of `path`, or of a similar function that creates one pattern."""
-        pattern = self._string_value(argument(call, 0, "route"), module)
+        pattern = self._find_string_value(argument(call, 0, "route"), module)
         evidence, target = module.evidence(call), argument(call, 1, "view")
         if pattern is None:
             self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
         if self._program.called_name(target, module) in self._data.includes:
-            namespace = self._string_value(argument(target, 1, "namespace"), module)
+            namespace = self._find_string_value(argument(target, 1, "namespace"), module)
             self._read_included(argument(target, 0, "arg"), module, inner, namespace)
         elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
@@ -237,7 +237,7 @@ class _UrlReader:
             view = self._views.view(target, module)
             if not view.name:
                 self._report_unresolved("a computed view", evidence)
-            self._add_route(inner, self._string_value(argument(call, 3, "name"), module), view)
+            self._add_route(inner, self._find_string_value(argument(call, 3, "name"), module), view)
 
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
@@ -246,13 +246,13 @@ class _UrlReader:
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
             target, *names = target["items"]
-            app, *instance = [self._string_value(name, module) for name in names] or [None]
+            app, *instance = [self._find_string_value(name, module) for name in names] or [None]
             namespace = instance[0] if instance else namespace
-        other = self._included_module(target, module)
+        other = self._find_included_module(target, module)
         if is_a(target, "name") and target["name"].endswith("site.urls"):
             self._report_unresolved("the admin's own routes", module.evidence(target))
         elif other is not None:
-            stated = self._string_value(other.constant("", "app_name"), other)
+            stated = self._find_string_value(other.constant("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated))
         elif isinstance(target, str):
             reason = f"a module in a different package: {target}"
@@ -260,7 +260,7 @@ class _UrlReader:
         else:
             self._read_patterns(target, module, prefix.add_namespace(namespace or app))
 
-    def _included_module(self, target: Any, module: Module) -> Module | None:
+    def _find_included_module(self, target: Any, module: Module) -> Module | None:
         if isinstance(target, str):
             return self._program.modules.get(target)
         if is_a(target, "name") and not target["name"].startswith(":"):
@@ -269,23 +269,23 @@ class _UrlReader:
         return None
 
     def _read_router(self, router: Place, prefix: _Prefix) -> None:
-        for one in self._routers.routes(router):
-            if isinstance(one, Unresolved):
-                self.unresolved.append(one)
+        for route in self._routers.routes(router):
+            if isinstance(route, Unresolved):
+                self.unresolved.append(route)
             else:
-                inner = replace(prefix, conditional=prefix.conditional or one.conditional)
-                self._add_route(inner.add(one.pattern, *one.evidence), one.name, one.view)
+                inner = replace(prefix, conditional=prefix.conditional or route.conditional)
+                self._add_route(inner.add(route.pattern, *route.evidence), route.name, route.view)
 
     def _add_route(self, prefix: _Prefix, name: str | None, view: View) -> None:
         full = ":".join([*prefix.namespaces, name]) if name else ""
         route = Route(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
         self.routes.append(route)
 
-    def _string_value(self, value: Any, module: Module) -> str | None:
+    def _find_string_value(self, value: Any, module: Module) -> str | None:
         """Return a string, which may also be a constant, or a sum of these."""
         if is_a(value, "sum"):
-            parts = [self._string_value(one, module) for one in value["items"]]
-            return None if None in parts else "".join(one for one in parts if one)
+            parts = [self._find_string_value(one, module) for one in value["items"]]
+            return None if None in parts else "".join(part for part in parts if part)
         if is_a(value, "name"):
             place = self._program.find_place(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)

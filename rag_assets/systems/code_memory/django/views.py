@@ -206,7 +206,7 @@ class Viewset:
             prefix: the prefix under which the viewset is registered.
             slash: the end of a path; "" if absent.
         """
-        known, extra, end = self._action_names(), self._read_extra_actions(), f"{slash}$"
+        known, extra, end = self._list_action_names(), self._read_extra_actions(), f"{slash}$"
         start = f"^{prefix}/" if prefix else "^"
         field = (
             self._string_attribute("lookup_url_kwarg")
@@ -242,11 +242,11 @@ class Viewset:
         value = self._program.attribute(self.name, name)
         return value if isinstance(value, str) else ""
 
-    def _action_names(self) -> set[str]:
+    def _list_action_names(self) -> set[str]:
         """Return the names of its methods, including those that other packages define."""
         data = framework("django").views.actions
         ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
-        known = {action for one in ancestors for action in data.get(one, "").split()}
+        known = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
         return known.union(*(place.members for place in self._program.lineage(self.name)))
 
     def _read_extra_actions(self) -> list[_ExtraAction]:
@@ -325,8 +325,8 @@ class RouterReader:
         for module in program:
             for call, under in _register_calls(module):
                 router, parents = self._find_router(call, module)
-                one = _Registration(module, call, under, parents)
-                self._registrations.setdefault(router, []).append(one)
+                registration = _Registration(module, call, under, parents)
+                self._registrations.setdefault(router, []).append(registration)
 
     def is_router(self, place: Place) -> bool:
         """Return whether a variable holds a router."""
@@ -349,30 +349,33 @@ class RouterReader:
         # Registrations in the router's own module come first.
         held = self._registrations.get(router.name, [])
         for one in sorted(held, key=lambda one: one.module is not router.module):
-            yield from self._routes_of_registration(one, slash)
+            yield from self._iter_routes_of_registration(one, slash)
         if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
             root = View("rest_framework.routers.APIRootView", ("GET",))
             yield Route("", "api-root", root, (evidence,))
 
-    def _routes_of_registration(
-        self, one: _Registration, slash: str
+    def _iter_routes_of_registration(
+        self, registration: _Registration, slash: str
     ) -> Iterator[Route | Unresolved]:
-        evidence = one.module.evidence(one.call)
-        if one.under:
-            yield Unresolved(f"depends on `{one.under}`", evidence)
-        if one.under in LOOPS:
+        evidence = registration.module.evidence(registration.call)
+        if registration.under:
+            yield Unresolved(f"depends on `{registration.under}`", evidence)
+        if registration.under in LOOPS:
             return
-        viewset, prefix = one.viewset(self._program), one.nested_prefix(self._program)
+        viewset, prefix = (
+            registration.viewset(self._program),
+            registration.nested_prefix(self._program),
+        )
         if prefix is None or viewset is None:
             yield Unresolved("a computed registration", evidence)
             return
-        base = argument(one.call, 2, "basename") or viewset.basename()
+        base = argument(registration.call, 2, "basename") or viewset.basename()
         if not isinstance(base, str) or not base:
             yield Unresolved("a registration without a name", evidence)
             return
         for pattern, suffix, actions in viewset.routes(prefix, slash):
             view = View.from_actions(self._program, viewset.name, actions)
-            yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(one.under))
+            yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(registration.under))
 
     def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST

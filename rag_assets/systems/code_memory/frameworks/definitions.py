@@ -389,7 +389,11 @@ def find_pattern(name: str, patterns: Iterable[str]) -> str:
 
     A pattern is a whole name, or `*` followed by the end of a name.
     """
-    found = [one for one in patterns if one == name or (one[:1] == "*" and name.endswith(one[1:]))]
+    found = [
+        pattern
+        for pattern in patterns
+        if pattern == name or (pattern[:1] == "*" and name.endswith(pattern[1:]))
+    ]
     return max(found, key=lambda one: (one[:1] != "*", len(one)), default="")
 
 
@@ -419,6 +423,6 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     Args:
         own: the JSON text of Tenant.own_frameworks; "" for the built-in frameworks only.
     """
-    added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
+    added = tuple(Framework.model_validate(load) for load in json.loads(own or "[]"))
     names = {one.name for one in added}
     return (*(one for one in load_built_in_frameworks() if one.name not in names), *added)

@@ -61,7 +61,7 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    known = [one for one in all_frameworks(own) if language in one.languages]
+    known = [framework for framework in all_frameworks(own) if language in framework.languages]
     made = (name for one in known for name in one.routers.made_by)
     return _NamesOfInterest(
         frozenset(name for one in known for name in one.names() if name),
@@ -80,7 +80,7 @@ def framework_facts(
     """
     if language not in GRAMMARS:
         return [], ""
-    known = [one for one in all_frameworks(own) if language in one.languages]
+    known = [framework for framework in all_frameworks(own) if language in framework.languages]
     marked = [one for one in known if any(marker in text for marker in one.markers)]
     events = [one for one in marked if one.events]
     names = [one.name for one in marked if not one.events]
@@ -102,29 +102,31 @@ def framework_facts(
 
 def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
     """Return the statements that a framework may use, and the earlier calls in their chains."""
-    by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
-    assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
+    by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
+    assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
     chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
     router_variables = {
         one.values["name"]
         for one in assigned
         if any(call.values["name"] in words.called for call in chains[id(one)])
     }
-    declared = (one.values for one in found if one.kind == ASSIGNED)
+    declared = (fact.values for fact in found if fact.kind == ASSIGNED)
     router_variables |= {
         one["name"]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
     held: set[int] = set()
-    for one in found:
-        if _is_relevant(one, words, router_variables):
-            held.add(id(one))
-            if id(one) in chains and _is_called_name(one.values["value"][3], words):
-                held |= {id(call) for call in chains[id(one)][:1]}
-        elif one.kind == ASSIGNED and one.values["name"] in router_variables and id(one) in chains:
-            held |= {id(one), *map(id, chains[id(one)])}
-    todo = [one for one in found if one.kind == CALL and id(one) in held]
+    for fact in found:
+        if _is_relevant(fact, words, router_variables):
+            held.add(id(fact))
+            if id(fact) in chains and _is_called_name(fact.values["value"][3], words):
+                held |= {id(call) for call in chains[id(fact)][:1]}
+        elif (
+            fact.kind == ASSIGNED and fact.values["name"] in router_variables and id(fact) in chains
+        ):
+            held |= {id(fact), *map(id, chains[id(fact)])}
+    todo = [fact for fact in found if fact.kind == CALL and id(fact) in held]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
@@ -133,10 +135,10 @@ def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]
             if call is not None and id(call) not in held:
                 held.add(id(call))
                 todo.append(call)
-    for one in found:
-        if one.kind == FUNCTION and bisect_left(made, one.start) < bisect_left(made, one.end):
-            held.add(id(one))
-    return [one for one in found if id(one) in held]
+    for fact in found:
+        if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
+            held.add(id(fact))
+    return [fact for fact in found if id(fact) in held]
 
 
 def _calls_in_chain(
@@ -195,21 +197,21 @@ def _is_relevant_value(
 
 
 def event_facts(
-    statements: Sequence[Fact], known: Sequence[Fact], frameworks: Sequence[Framework]
+    statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
     """Return the events that a text emits and listens to.
 
     Args:
-        known: its other facts; only definitions and imports are used.
+        facts: its other facts; only definitions and imports are used.
         frameworks: frameworks with event rules and with markers in the text.
     """
-    rules = [rule for one in frameworks for rule in one.events]
-    names = _EventNames(known if rules else ())
+    rules = [rule for framework in frameworks for rule in framework.events]
+    names = _EventNames(facts if rules else ())
     found: dict[tuple[str, int, str], Fact] = {}
     for fact in statements if rules else ():
         for rule in rules:
-            for one in _read_events(fact, rule, names):
-                found.setdefault((one.kind, one.start, str(one.values)), one)
+            for event in _read_events(fact, rule, names):
+                found.setdefault((event.kind, event.start, str(event.values)), event)
         if len(found) >= _MOST_EVENTS:
             break
     return [*found.values()]
@@ -220,14 +222,14 @@ class _EventNames:
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.imported: dict[str, str] = {}
-        self._declared = [one for one in facts if one.kind == "declares" and one.symbol]
+        self._declared = [fact for fact in facts if fact.kind == "declares" and fact.symbol]
         self._by_last: dict[str, list[str]] = {}
         for one in self._declared:
             self._by_last.setdefault(_last_name(one.symbol), []).append(one.symbol)
-        for one in facts:
-            if one.kind == "imports" and one.values.get("member"):
-                dots = "." * int(one.values["level"])
-                self.imported[str(one.values["alias"])] = dots + str(one.values["name"])
+        for fact in facts:
+            if fact.kind == "imports" and fact.values.get("member"):
+                dots = "." * int(fact.values["level"])
+                self.imported[str(fact.values["alias"])] = dots + str(fact.values["name"])
 
     def around(self, at: int) -> str:
         """Return the innermost definition around an offset; "" if there is none."""
@@ -261,7 +263,7 @@ def _read_events(fact: Fact, rule: Events, names: _EventNames) -> Iterator[Fact]
     """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
-        for event in _event_names(argument(fact, "0"), is_object=rule.is_object):
+        for event in _iter_event_names(argument(fact, "0"), is_object=rule.is_object):
             symbol = names.within(*fact.values["target"])
             yield Fact(LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
@@ -270,7 +272,7 @@ def _read_events(fact: Fact, rule: Events, names: _EventNames) -> Iterator[Fact]
     if is_emitted and rule.requires and argument(fact, rule.requires) is None:
         return
     value = fact.values.get("on") if rule.is_object else argument(fact, "0")
-    for event in _event_names(value, is_object=rule.is_object):
+    for event in _iter_event_names(value, is_object=rule.is_object):
         symbol = names.around(fact.start)
         if is_emitted:
             yield Fact(EMITS, *place, symbol, {"event": event})
@@ -285,7 +287,7 @@ def _read_events(fact: Fact, rule: Events, names: _EventNames) -> Iterator[Fact]
             yield Fact(LISTENS, *place, symbol, values)
 
 
-def _event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
+def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
     """Yield the names of events in a value: a text, an object, or a list of them."""
     values = value[1] if value is not None and value[0] == "l" else [value]
     for one in values:

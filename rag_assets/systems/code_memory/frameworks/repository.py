@@ -51,7 +51,7 @@ class File:
         self.declared = [one for one in kinds.get("declares", []) if one.symbol]
         self.imports = kinds.get("imports", [])
         self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
-        self.by_place = {(one.start, one.end): one for one in self.calls}
+        self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
@@ -109,16 +109,16 @@ class File:
     @cached_property
     def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
         found: dict[str, list[Fact]] = {}
-        for one in self.values:
-            found.setdefault(last_part(one.values["name"]), []).append(one)
+        for value in self.values:
+            found.setdefault(last_part(value.values["name"]), []).append(value)
         return found
 
     @cached_property
     def _names_of_calls(self) -> Mapping[int, str]:
         return {
-            one.values["value"][1]: one.values["name"]
-            for one in reversed(self.values)
-            if one.values["value"][0] == "c"
+            value.values["value"][1]: value.values["name"]
+            for value in reversed(self.values)
+            if value.values["value"][0] == "c"
         }
 
     @cached_property
@@ -188,13 +188,13 @@ class Repository:
                 todo += [(here, part, place) for part in reversed(one[1])]
             elif one[0] == "l" and len(one[1]) == 1:
                 todo.append((here, one[1][0], place))
-            elif one[0] == "n" and (known := self._value_of_name(here, str(one[1]), place)):
+            elif one[0] == "n" and (known := self._find_value_of_name(here, str(one[1]), place)):
                 todo.append(known)
             else:
                 return None
         return None
 
-    def _value_of_name(
+    def _find_value_of_name(
         self, file: File, name: str, at: int
     ) -> tuple[File, Sequence[Any], int] | None:
         """Return the value of a name with its file and offset.
@@ -202,9 +202,9 @@ class Repository:
         The value is assigned in this file, or is a constant in another file.
         """
         last = last_part(name)
-        held = file.find_assignment(last, at)
-        if held is not None:
-            return file, held.values["value"], held.start
+        assignment = file.find_assignment(last, at)
+        if assignment is not None:
+            return file, assignment.values["value"], assignment.start
         texts = self._constants.get(last, ())
         # If other files assign different texts to a name, only imports or settings determine its
         # value.
@@ -216,10 +216,10 @@ class Repository:
         """Return all strings assigned to a name or an attribute, by the name's last part."""
         found: dict[str, dict[str, None]] = {}
         for file in self.files:
-            for one in file.values:
-                if one.values["value"][0] == "s":
-                    texts = found.setdefault(last_part(one.values["name"]), {})
-                    texts[str(one.values["value"][1])] = None
+            for value in file.values:
+                if value.values["value"][0] == "s":
+                    texts = found.setdefault(last_part(value.values["name"]), {})
+                    texts[str(value.values["value"][1])] = None
         return {name: tuple(texts) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
@@ -239,8 +239,8 @@ class Repository:
                 continue
             seen.add((here.path, said))
             first, _, rest = said.partition(".")
-            own = here.find_assignment(first)
-            is_own = own is not None and own.values["value"][0] == "c" and not rest
+            assignment = here.find_assignment(first)
+            is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.imported or is_own:
                 last = last_part(said)
                 holder = (
@@ -265,8 +265,8 @@ class Repository:
     @cached_property
     def _by_folder(self) -> Mapping[tuple[str, str], list[File]]:
         found: dict[tuple[str, str], list[File]] = {}
-        for one in self.files:
-            found.setdefault((posixpath.dirname(one.path), one.language), []).append(one)
+        for file in self.files:
+            found.setdefault((posixpath.dirname(file.path), file.language), []).append(file)
         return found
 
     def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
@@ -312,9 +312,9 @@ class Repository:
     @cached_property
     def _by_stem(self) -> Mapping[str, list[File]]:
         found: dict[str, list[File]] = {}
-        for one in self.files:
-            stem = posixpath.splitext(one.path)[0].removesuffix("/__init__")
-            found.setdefault(stem, []).append(one)
+        for file in self.files:
+            stem = posixpath.splitext(file.path)[0].removesuffix("/__init__")
+            found.setdefault(stem, []).append(file)
         return found
 
     @cached_property
@@ -369,4 +369,4 @@ def join_all(
 
 def list_strings(values: Sequence[Value]) -> Iterator[str]:
     """Yield the strings among these values."""
-    return (str(one[1]) for one in values if one[0] == "s")
+    return (str(value[1]) for value in values if value[0] == "s")

@@ -55,7 +55,7 @@ class RouterPaths:
             return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
         found = self.paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
-            return self._paths_of_block_parameter(file, fact)
+            return self._list_paths_of_block_parameter(file, fact)
         inner = join_all(found, [self.paths_of_blocks(file, fact)], MOST_PREFIXES)
         return join_all(self.paths_of_holders(file, fact), inner, MOST_PREFIXES)
 
@@ -66,8 +66,8 @@ class RouterPaths:
         if depth > _DEEPEST:
             return []
         if (call := file.find_call(value)) is not None:
-            return self._paths_of_chain(file, call, depth)
-        return self._paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
+            return self._list_paths_of_chain(file, call, depth)
+        return self._list_paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact."""
@@ -86,7 +86,7 @@ class RouterPaths:
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
-                if any(LAST_PARTS.split(str(one))[-1] == function for one in names):
+                if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
                     own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
                     found += join_all(self.paths_of_holders(file, call), own or [""], MOST_PREFIXES)
         return found[:MOST_PREFIXES]
@@ -102,9 +102,9 @@ class RouterPaths:
                 continue
             part: str | None = ""
             if name in self._routers.nested:
-                part = self._nested_path(file, one)
+                part = self._find_nested_path(file, one)
             elif resources is not None and name in resources.calls:
-                part = self._resource_path(file, resources, one, fact)
+                part = self._find_resource_path(file, resources, one, fact)
             path = None if part is None else join_paths(path, part)
         return path
 
@@ -121,7 +121,7 @@ class RouterPaths:
                     names = names if text or is_space else []
                 yield from map(str, names)
 
-    def _resource_path(
+    def _find_resource_path(
         self, file: File, resources: Resources, resource: Fact, fact: Fact
     ) -> str | None:
         """Return the path prefix that a resource adds to the routes in its block.
@@ -141,9 +141,9 @@ class RouterPaths:
         is_member = "id" in kinds or on == "member"
         return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
 
-    def _nested_path(self, file: File, call: Fact) -> str | None:
+    def _find_nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
-        if any(one.is_joined for one in self._framework.routes):
+        if any(route.is_joined for route in self._framework.routes):
             return "/".join(list_strings(call.values["arguments"]))
         value = argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
@@ -153,15 +153,15 @@ class RouterPaths:
             return "" if named is None else self._repository.text(file, named, call.start)
         return self._repository.text(file, value, call.start)
 
-    def _paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
+    def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the block around a route; its parameter may have any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
-                return self._paths_of_chain(file, one, 0)
+                return self._list_paths_of_chain(file, one, 0)
         return []
 
-    def _paths_of_chain(
+    def _list_paths_of_chain(
         self, file: File, call: Fact, depth: int, name: str = ""
     ) -> list[str | None]:
         """Return the paths of the router that a chain of calls returns.
@@ -175,14 +175,14 @@ class RouterPaths:
             on = call.values.get("on")
             if self._is_maker(call):
                 return join_all(
-                    self._paths_of_maker(file, call, depth, name), [path], MOST_PREFIXES
+                    self._list_paths_of_maker(file, call, depth, name), [path], MOST_PREFIXES
                 )
             if call.values["name"] in self._routers.nested and on is not None:
-                part = self._nested_path(file, call)
+                part = self._find_nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
             before = file.find_call(on)
             if before is None:
-                found = self._paths_of_factory(file, call, depth)
+                found = self._list_paths_of_factory(file, call, depth)
                 if not found and on is not None:
                     found = self.paths_of_value(file, on, call.start, depth)
                 return join_all(found, [path], MOST_PREFIXES)
@@ -194,18 +194,20 @@ class RouterPaths:
         qualified = f"{on[1]}.{called}" if on and on[0] == "n" else called
         return called in self._routers.made_by or qualified in self._routers.made_by
 
-    def _paths_of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
+    def _list_paths_of_maker(
+        self, file: File, call: Fact, depth: int, name: str
+    ) -> list[str | None]:
         """Return the paths of a router that a call creates: its own prefix and its mounts."""
         value = argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
             own = self._repository.text(file, value, call.start)
-        mounted = self._paths_of_mounts(file, name or file.name_of(call), depth, at=call.start)
+        mounted = self._list_paths_of_mounts(file, name or file.name_of(call), depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
         return join_all(mounted or outside, [own], MOST_PREFIXES)
 
-    def _paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
+    def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
         if depth >= _DEEPEST or (on is not None and on[0] != "n"):
@@ -217,34 +219,36 @@ class RouterPaths:
                 continue
             for made in other.calls:
                 if function.start <= made.start < function.end and self._is_maker(made):
-                    return self._paths_of_chain(other, made, depth + 1)
+                    return self._list_paths_of_chain(other, made, depth + 1)
         return []
 
-    def _paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
+    def _list_paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
         last = last_part(name)
-        passed = self._paths_of_parameter(file, last, at, depth)
+        passed = self._find_paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
         held = file.find_assignment(last, at)
         if held is not None and held.start <= at:
             value = held.values["value"]
             if file.find_call(value) is not None:
-                return self._paths_of_assignment(file, held, depth)
+                return self._list_paths_of_assignment(file, held, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
                 return self.paths_of_value(file, value, held.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
             held = other.find_assignment(variable) if other is not file else None
             if held is not None and other.find_call(held.values["value"]) is not None:
-                return self._paths_of_assignment(other, held, depth + 1)
+                return self._list_paths_of_assignment(other, held, depth + 1)
         if last not in self._routers.called:
             return []
         key = file.path, last, -1
         if key not in self._known:
             self._known[key] = []
-            self._known[key] = self._paths_of_mounts(file, last, depth)
+            self._known[key] = self._list_paths_of_mounts(file, last, depth)
         return self._known[key] or [""]
 
-    def _paths_of_assignment(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
+    def _list_paths_of_assignment(
+        self, file: File, assignment: Fact, depth: int
+    ) -> list[str | None]:
         """Return the paths of an assigned router; mounting it in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
@@ -252,10 +256,10 @@ class RouterPaths:
             call = file.find_call(assignment.values["value"])
             if call is not None:
                 name = last_part(assignment.values["name"])
-                self._known[key] = self._paths_of_chain(file, call, depth, name)
+                self._known[key] = self._list_paths_of_chain(file, call, depth, name)
         return self._known[key]
 
-    def _paths_of_parameter(
+    def _find_paths_of_parameter(
         self, file: File, name: str, at: int, depth: int
     ) -> list[str | None] | None:
         """Return the paths of a router that is a parameter; None if the name is not a parameter."""
@@ -266,13 +270,15 @@ class RouterPaths:
                     key = file.path, f"{name}()", function.start
                     if key not in self._known:
                         self._known[key] = []
-                        self._known[key] = self._paths_of_passed_routers(
+                        self._known[key] = self._list_paths_of_passed_routers(
                             function.values["name"], index, depth
                         )
                     return self._known[key] or [""]
         return None
 
-    def _paths_of_passed_routers(self, function: str, index: int, depth: int) -> list[str | None]:
+    def _list_paths_of_passed_routers(
+        self, function: str, index: int, depth: int
+    ) -> list[str | None]:
         """Return the paths of the routers that calls pass to a function."""
         found: list[str | None] = []
         is_unknown = False
@@ -285,7 +291,7 @@ class RouterPaths:
             is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
-    def _paths_of_mounts(
+    def _list_paths_of_mounts(
         self, file: File, name: str, depth: int, at: int | None = None
     ) -> list[str | None]:
         """Return the paths under which a router of a file is mounted.
@@ -355,7 +361,7 @@ class RouterPaths:
         call = file.find_call(value)
         if value[3] == "require" and call is not None and call.values["arguments"]:
             required = str(call.values["arguments"][0][-1])
-            return [(one.path, "*") for one in self._repository.modules(file, required)]
+            return [(module.path, "*") for module in self._repository.modules(file, required)]
         on = call.values.get("on", _NO_CALL) if call is not None else _NO_CALL
         before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
         return [("()", f"{before}{value[3]}")]

@@ -78,33 +78,33 @@ class RouteReader:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
-            found = [*self._routes_of_file(file)]
+            found = [*self._iter_routes_of_file(file)]
             yield from found
             if not found and self.framework.routers.is_implicit:
                 # Other functions have the names of routes' methods: `get(order, key)`.
                 del self.unresolved[known:]
 
-    def _routes_of_file(self, file: File) -> Iterator[Route]:
+    def _iter_routes_of_file(self, file: File) -> Iterator[Route]:
         for routes in self.framework.routes:
             if routes.calls:
-                yield from self._routes_of_calls(file, routes)
+                yield from self._iter_routes_of_calls(file, routes)
             if routes.annotations:
-                yield from self._routes_of_annotations(file, routes)
+                yield from self._iter_routes_of_annotations(file, routes)
         if self.framework.resources is not None:
-            yield from self._routes_of_resources(file, self.framework.resources)
+            yield from self._iter_routes_of_resources(file, self.framework.resources)
         for pages in self.framework.pages:
-            yield from self._routes_of_pages(file, pages)
+            yield from self._iter_routes_of_pages(file, pages)
 
-    def _routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _iter_routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
         for fact in file.calls:
             if fact.values["name"] not in routes.calls or file.is_in_annotation(fact):
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
             if prefixes := self._paths.paths_of_call(file, fact):
-                yield from self._routes_of_call(file, fact, routes, prefixes)
+                yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
-    def _routes_of_call(
+    def _iter_routes_of_call(
         self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
     ) -> Iterator[Route]:
         """Yield the routes of one call, once per prefix."""
@@ -123,7 +123,7 @@ class RouteReader:
         if path is None or None in prefixes:
             self._report_computed_path(file, fact)
             return
-        verbs = [*self._chained_methods(file, fact, routes)] if routes.verbs else []
+        verbs = [*self._iter_chained_methods(file, fact, routes)] if routes.verbs else []
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
             for each, handler in verbs or [(methods, self._handler_name(file, fact, routes))]:
@@ -163,8 +163,10 @@ class RouteReader:
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]
-        words = (LAST_PARTS.split(str(one[1]))[-1].upper() for one in texts if one[0] in {"s", "n"})
-        found = tuple(one.removeprefix("METHOD") for one in words)
+        words = (
+            LAST_PARTS.split(str(text[1]))[-1].upper() for text in texts if text[0] in {"s", "n"}
+        )
+        found = tuple(word.removeprefix("METHOD") for word in words)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
     def _route_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
@@ -199,7 +201,7 @@ class RouteReader:
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
 
-    def _chained_methods(
+    def _iter_chained_methods(
         self, file: File, fact: Fact, routes: Routes
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
@@ -218,8 +220,8 @@ class RouteReader:
             value = call.values.get("on")
         yield from reversed(found)
 
-    def _routes_of_annotations(self, file: File, routes: Routes) -> Iterator[Route]:
-        classes = {one.start for one in file.classes}
+    def _iter_routes_of_annotations(self, file: File, routes: Routes) -> Iterator[Route]:
+        classes = {class_.start for class_ in file.classes}
         for fact in file.annotations:
             values = fact.values
             start = values["target"][0]
@@ -227,14 +229,14 @@ class RouteReader:
                 continue
             around = file.around(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
-            path = self._path_in_annotations(file, fact, routes)
+            path = self._find_path_in_annotations(file, fact, routes)
             if path == "" and routes.needs_path:
                 continue
             methods = self._route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
                 handler = f"{enclosing_classes[-1].values['name']}.{handler}"
-            for prefix in self._prefixes_of_annotation(file, fact, routes, enclosing_classes):
+            for prefix in self._list_prefixes_of_annotation(file, fact, routes, enclosing_classes):
                 if prefix is None or path is None:
                     self._report_computed_path(file, fact)
                     break
@@ -244,7 +246,7 @@ class RouteReader:
                 route.name = named_text(fact, routes.name) or ""
                 yield route
 
-    def _path_in_annotations(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _find_path_in_annotations(self, file: File, fact: Fact, routes: Routes) -> str | None:
         """Return the path in an annotation, or in another annotation of the same function.
 
         "" if there is no path, None if the path is computed.
@@ -256,7 +258,7 @@ class RouteReader:
                 return self._route_path(file, other, routes)
         return path
 
-    def _prefixes_of_annotation(
+    def _list_prefixes_of_annotation(
         self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
         """Return the prefixes of an annotated route.
@@ -264,20 +266,20 @@ class RouteReader:
         They come from its class, its router, or the call that adds its function.
         """
         if enclosing_classes and routes.class_prefix:
-            return self._class_prefixes(file, enclosing_classes[-1], routes)
+            return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
             return self._paths.paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
             return self._paths.paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
-    def _class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
+    def _list_class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
         found: list[str | None] = []
-        for one in file.annotations:
-            if one.values["target"][0] != owner.start:
+        for annotation in file.annotations:
+            if annotation.values["target"][0] != owner.start:
                 continue
-            if one.values["name"] in routes.class_prefix:
-                value = argument(one, "path|value|0")
+            if annotation.values["name"] in routes.class_prefix:
+                value = argument(annotation, "path|value|0")
                 if value is not None and value[0] == "d":
                     value = value[1].get("path")
                 given = value[1] if value is not None and value[0] == "l" else [value]
@@ -294,8 +296,8 @@ class RouteReader:
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _routes_of_resources(self, file: File, resources: Resources) -> Iterator[Route]:
-        within = [one.within for one in self.framework.routes if one.within]
+    def _iter_routes_of_resources(self, file: File, resources: Resources) -> Iterator[Route]:
+        within = [route.within for route in self.framework.routes if route.within]
         for fact in file.calls:
             if fact.values["name"] not in resources.calls or self._resources is None:
                 continue
@@ -307,7 +309,7 @@ class RouteReader:
                 else:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
-    def _routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
+    def _iter_routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
         """Yield the routes of a file whose own path states the route."""
         route = page_route(pages, file.path)
         if route is None:
@@ -394,5 +396,5 @@ class _ResourceRoutes:
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
     """Return the controller that a short name stands for: `admin/orders` in a namespace."""
     spaces = [*paths.modules_around(file, fact), *name.split("/")]
-    words = ([part[:1].upper() + part[1:] for part in one.split("_")] for one in spaces)
+    words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

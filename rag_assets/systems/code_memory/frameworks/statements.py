@@ -110,10 +110,10 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         if depth >= _DEEPEST_NODE:
             continue
         children = node.named_children
-        if kind in _HOLDING or any(one.type in _BEFORE_DEFINITIONS for one in children):
+        if kind in _HOLDING or any(child.type in _BEFORE_DEFINITIONS for child in children):
             todo.extend(_visit_children(node, children, depth, annotated))
         else:
-            todo.extend((one, depth + 1, None, kind) for one in reversed(children))
+            todo.extend((child, depth + 1, None, kind) for child in reversed(children))
     return found, ""
 
 
@@ -161,8 +161,8 @@ class _Reader:
                 yield self._build_fact(CALL, node, values)
         elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
             yield from self._read_annotation(node, annotated)
-        elif kind in _NODES.classes and (name := self._class_name(node)) is not None:
-            values = {"name": self._word(name), "bases": self._base_names(node)}
+        elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
+            values = {"name": self._word(name), "bases": self._list_base_names(node)}
             yield self._build_fact(CLASS, node, values)
         elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
             values = {"name": self._word(name), "parameters": self._read_parameters(node)}
@@ -171,7 +171,7 @@ class _Reader:
         if kind in _NODES.assigning:
             yield from self._read_assignment(node)
 
-    def _class_name(self, node: Node) -> Node | None:
+    def _find_class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children
         return node.named_children[0] if is_named_first else node.child_by_field_name("name")
 
@@ -241,20 +241,20 @@ class _Reader:
             parts = given.named_children if given is not None else []
         ordered: list[Value] = []
         named: dict[str, Value] = {}
-        for one in parts[:_MOST_VALUES]:
-            label = one.child_by_field_name("name")
-            if one.type in _NODES.pairs:
-                self._add_pairs(one, named, 0)
-            elif one.type in _NODES.arguments and one.named_children:
-                equals = next((c for c in one.children if c.type == "name_equals"), None)
+        for part in parts[:_MOST_VALUES]:
+            label = part.child_by_field_name("name")
+            if part.type in _NODES.pairs:
+                self._add_pairs(part, named, 0)
+            elif part.type in _NODES.arguments and part.named_children:
+                equals = next((c for c in part.children if c.type == "name_equals"), None)
                 label = label or (equals.named_children[0] if equals is not None else None)
-                value = self.value(one.named_children[-1])
+                value = self.value(part.named_children[-1])
                 if label is not None:
                     named[self._word(label)] = value
                 else:
                     ordered.append(value)
-            elif "comment" not in one.type:
-                ordered.append(self.value(one))
+            elif "comment" not in part.type:
+                ordered.append(self.value(part))
         last = node.child_by_field_name("block")
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
@@ -262,8 +262,8 @@ class _Reader:
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
-            for one in node.named_children[:_MOST_VALUES]:
-                self._add_pairs(one, add_to, depth)
+            for named_child in node.named_children[:_MOST_VALUES]:
+                self._add_pairs(named_child, add_to, depth)
             return
         parts = node.named_children
         key = node.child_by_field_name("key") or node.child_by_field_name("left")
@@ -301,7 +301,7 @@ class _Reader:
         return ["f"] if kind in _NODES.functions else _UNKNOWN
 
     def _read_member(self, node: Node, _: int) -> Value:
-        has_call = any(one.type in _NODES.calls for one in node.named_children)
+        has_call = any(named_child.type in _NODES.calls for named_child in node.named_children)
         text = "" if has_call else self._word(node)
         return ["n", text] if text else _UNKNOWN
 
@@ -312,20 +312,22 @@ class _Reader:
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_list(self, node: Node, depth: int) -> Value:
-        parts = [one for one in node.named_children if "comment" not in one.type][:_MOST_VALUES]
+        parts = [
+            named_child for named_child in node.named_children if "comment" not in named_child.type
+        ][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
-            return ["l", [["s", self._word(one)] for one in parts]]
-        return ["l", [self.value(one, depth + 1) for one in parts]]
+            return ["l", [["s", self._word(part)] for part in parts]]
+        return ["l", [self.value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         held: dict[str, Value] = {}
-        for one in node.named_children[:_MOST_VALUES]:
-            if one.type == "shorthand_property_identifier":
-                held[self._word(one)] = ["n", self._word(one)]
-            elif one.type in _NODES.pairs:
-                self._add_pairs(one, held, depth + 1)
-            elif one.type == "method_definition":
-                held[self._word(one.child_by_field_name("name"))] = ["f"]
+        for named_child in node.named_children[:_MOST_VALUES]:
+            if named_child.type == "shorthand_property_identifier":
+                held[self._word(named_child)] = ["n", self._word(named_child)]
+            elif named_child.type in _NODES.pairs:
+                self._add_pairs(named_child, held, depth + 1)
+            elif named_child.type == "method_definition":
+                held[self._word(named_child.child_by_field_name("name"))] = ["f"]
         return ["d", held]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
@@ -354,14 +356,18 @@ class _Reader:
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
-        inner = [one for one in node.named_children if one.type not in _NODES.spliced_formats]
+        inner = [
+            named_child
+            for named_child in node.named_children
+            if named_child.type not in _NODES.spliced_formats
+        ]
         return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
-        parts = [self.value(one, depth + 1) for one in node.named_children[:2]]
+        parts = [self.value(named_child, depth + 1) for named_child in node.named_children[:2]]
         is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
-        if is_sum and all(one[0] == "s" for one in parts):
+        if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
 
@@ -382,7 +388,9 @@ class _Reader:
             values |= held or {}
         elif node.type == "model_multi_attribute":
             name = self._word(next(iter(node.named_children), None)).strip("@")
-            values["arguments"] = [self.value(one) for one in node.named_children[1:_MOST_VALUES]]
+            values["arguments"] = [
+                self.value(named_child) for named_child in node.named_children[1:_MOST_VALUES]
+            ]
         else:
             name = self._word(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
@@ -398,24 +406,27 @@ class _Reader:
     def _read_attribute_tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the strings and `name = value` pairs in the tokens of a Rust attribute."""
         tokens = [
-            c for one in node.named_children if one.type == "token_tree" for c in one.children
+            c
+            for named_child in node.named_children
+            if named_child.type == "token_tree"
+            for c in named_child.children
         ]
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         name = ""
-        for at, one in enumerate(tokens[:_MOST_VALUES]):
-            if one.type not in _NODES.strings and one.type not in {"identifier", "crate"}:
+        for at, token in enumerate(tokens[:_MOST_VALUES]):
+            if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
                 name = self._word(tokens[at - 2])
-                named[name] = self.value(one)
+                named[name] = self.value(token)
             elif at > 1 and tokens[at - 1].type == "::" and named:
-                named[name] = self.value(one)
+                named[name] = self.value(token)
             else:
-                ordered.append(self.value(one))
+                ordered.append(self.value(token))
         return ordered, named
 
-    def _base_names(self, node: Node) -> list[str]:
+    def _list_base_names(self, node: Node) -> list[str]:
         """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
         held = [c for c in node.named_children if c.type in _NODES.bases]
         told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
@@ -432,8 +443,8 @@ class _Reader:
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
-        names = [self._word(one) for one in parts if one.child_by_field_name("name") is None]
-        tags = "gorm-tag" if any("gorm:" in self.tree.of(one)[:400] for one in parts) else ""
+        names = [self._word(part) for part in parts if part.child_by_field_name("name") is None]
+        tags = "gorm-tag" if any("gorm:" in self.tree.of(part)[:400] for part in parts) else ""
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:

@@ -113,7 +113,7 @@ class TableReader:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
-                for mapping in _tables_of_calls(tables, file):
+                for mapping in _iter_tables_of_calls(tables, file):
                     self._add_mapping(mapping[0], mapping[1])
                 for fact in file.classes:
                     one = Class(file, fact)
@@ -154,13 +154,13 @@ class TableReader:
             for parent in lineage[1:]:
                 if (inherited := self._map_class(tables, parent)) is not None:
                     return inherited[0], MappedClass(one.file, one.fact, one.name, False)
-        return self._table_by_name(tables, one, marks, lineage)
+        return self._find_table_by_name(tables, one, marks, lineage)
 
     def _is_created(self, one: Class) -> bool:
         key = self._application_of_path(one.file.path), one.name.lower()
         return bool(one.fact.values["bases"]) and key in self._created_classes
 
-    def _table_by_name(
+    def _find_table_by_name(
         self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
     ) -> tuple[str, MappedClass] | None:
         """Return the table that an annotation names, else the table with the conventional name."""
@@ -242,9 +242,9 @@ class TableReader:
         for each in lineage:
             if each is not one and not _is_true(_find_assignment(each, tables.abstract)):
                 continue
-            told = _find_assignment(each, tables.label)
-            if told is not None and told.values["value"][0] == "s":
-                return str(told.values["value"][1])
+            assignment = _find_assignment(each, tables.label)
+            if assignment is not None and assignment.values["value"][0] == "s":
+                return str(assignment.values["value"][1])
             inner = _find_inner_class(each, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
@@ -271,9 +271,9 @@ class TableReader:
             for fact in file.classes:
                 if bases & {last_part(base) for base in fact.values["bases"]}:
                     folder = posixpath.dirname(file.path)
-                    told = _find_assignment(Class(file, fact), "label")
-                    is_text = told is not None and told.values["value"][0] == "s"
-                    label = str(told.values["value"][1]) if told and is_text else ""
+                    assignment = _find_assignment(Class(file, fact), "label")
+                    is_text = assignment is not None and assignment.values["value"][0] == "s"
+                    label = str(assignment.values["value"][1]) if assignment and is_text else ""
                     found[folder] = label or posixpath.basename(folder)
         return found
 
@@ -286,11 +286,11 @@ class TableReader:
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
-                for name, column in self._stated_columns(columns, each, one, table):
+                for name, column in self._iter_stated_columns(columns, each, one, table):
                     if name not in hidden:
                         found.setdefault(column.name, column)
                 hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
-                for column in self._columns_of_bases(columns, each, one, table):
+                for column in self._iter_columns_of_bases(columns, each, one, table):
                     found.setdefault(column.name, column)
         first: list[Column] = []
         if columns.key and not any(column.is_key for column in found.values()):
@@ -301,7 +301,7 @@ class TableReader:
         for column in [*first, *found.values()][:_MOST_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
-    def _columns_of_bases(
+    def _iter_columns_of_bases(
         self, columns: Columns, one: Class, heir: Class, table: Table
     ) -> Iterator[Column]:
         """Yield the columns that a class inherits from base classes in other packages."""
@@ -318,7 +318,7 @@ class TableReader:
     def _has_table(self, one: Class, but: str) -> bool:
         return self._table_of.get((one.file.path, one.fact.start), but) != but
 
-    def _stated_columns(
+    def _iter_stated_columns(
         self, columns: Columns, one: Class, heir: Class, table: Table
     ) -> Iterator[tuple[str, Column]]:
         """Yield each assigned name with its column.
@@ -374,7 +374,7 @@ class TableReader:
 
     def _target_class(self, columns: Columns, one: Class, call: Fact) -> str:
         """Return the class that a call refers to, in lower case; "" if it is computed."""
-        for value in self._reference_targets(columns, one, call):
+        for value in self._iter_reference_targets(columns, one, call):
             text = self._target_text(columns, one, value, call.start) or str(value[1])
             return one.name.lower() if text == "self" else last_part(text).lower()
         return ""
@@ -384,7 +384,7 @@ class TableReader:
 
         The call itself, or one of its arguments, names a class, or a table with its column.
         """
-        for value in self._reference_targets(columns, one, call):
+        for value in self._iter_reference_targets(columns, one, call):
             # The name may stand for a class or for one of its attributes: `Customer`,
             # `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
@@ -397,7 +397,7 @@ class TableReader:
             return self._table_in_text(one, text)
         return ""
 
-    def _reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
+    def _iter_reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
         held = (one.file.find_call(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
@@ -430,20 +430,20 @@ class TableReader:
     def _add_changes(self) -> None:
         """Add the calls in migrations that name a table, or the class of a table."""
         for changes in self._framework.changes:
-            calls = self._migration_calls(changes)
+            calls = self._list_migration_calls(changes)
             newer = dict(self._read_renames(changes, calls))
             for file, call in calls:
                 name = self._text_argument(call, changes.calls.get(call.values["name"], ""))
                 if not name:
                     continue
-                known = self._changed_table(changes, file.path, name, newer)
+                known = self._find_changed_table(changes, file.path, name, newer)
                 if known is not None:
                     known.changes.append((file, call))
                     joined = f"{known.name}_{self._text_argument(call, 'name|1')}"
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
 
-    def _migration_calls(self, changes: Changes) -> list[tuple[File, Fact]]:
+    def _list_migration_calls(self, changes: Changes) -> list[tuple[File, Fact]]:
         place = re.compile(changes.files)
         files = (file for file in self._files if place.search(file.path))
         return [(file, call) for file in files for call in file.calls]
@@ -454,7 +454,7 @@ class TableReader:
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
-            calls = self._migration_calls(changes) if changes.creates else []
+            calls = self._list_migration_calls(changes) if changes.creates else []
             for file, call in calls:
                 called = call.values["name"]
                 if called in {*changes.creates, *changes.deletes}:
@@ -480,7 +480,7 @@ class TableReader:
         value = argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
-    def _changed_table(
+    def _find_changed_table(
         self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> Table | None:
         """Return the table that a migration names; renames are followed to the final name."""
@@ -524,10 +524,10 @@ def _find_assignment(one: Class, name: str) -> Fact | None:
         return None
     holder = one.fact
     if inner and inner != "self":
-        held = _find_inner_class(one, inner)
-        if held is None:
+        inner_class = _find_inner_class(one, inner)
+        if inner_class is None:
             return None
-        holder = held
+        holder = inner_class
     start, end = holder.start, holder.end
     wanted = name if inner == "self" else last
     return next(
@@ -549,7 +549,7 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
     return value is not None and value[0] == "n" and str(value[1]).lower() == "true"
 
 
-def _tables_of_calls(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
+def _iter_tables_of_calls(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
     """Yield the tables that are named by calls such as `schema "orders"`."""
     for call in file.calls:
         if call.values["name"] in tables.calls:

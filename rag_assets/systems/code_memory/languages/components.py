@@ -151,7 +151,9 @@ def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
         Fact("exports", *place, "", {"name": "default", "local": name}),
         *_convert_to_member_facts(reading.facts, name, own),
     )
-    units = tuple(_component_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
+    units = tuple(
+        _iter_component_units(text, block, reading.units, Unit(0, 0, "export", name, tag))
+    )
     return replace(reading, units=units, facts=facts)
 
 
@@ -168,7 +170,7 @@ def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) ->
         yield replace(fact, symbol=symbol, values=values)
 
 
-def _component_units(
+def _iter_component_units(
     text: str, block: Block, inner: tuple[Unit, ...], head: Unit
 ) -> Iterator[Unit]:
     if block.end - block.start <= LARGE or not inner:

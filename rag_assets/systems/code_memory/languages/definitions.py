@@ -158,12 +158,12 @@ class FileWalk:
             self._read_node(node)
             children = node.named_children
             if node.type in self._grammar.lists:
-                self.cuts.extend(self._statement_ends(children))
+                self.cuts.extend(self._iter_statement_ends(children))
             todo.extend(reversed(children))
         self.cuts = sorted(set(self.cuts))
         return self
 
-    def _statement_ends(self, children: Sequence[Node]) -> Iterator[int]:
+    def _iter_statement_ends(self, children: Sequence[Node]) -> Iterator[int]:
         for child in children:
             end = self._tree.end(child)
             after = _AFTER.match(self._tree.text, end)
@@ -211,10 +211,10 @@ class FileWalk:
             return
         start = self._tree.start(node)
         end = min(self._tree.end(node), start + 200)
-        for one in (target, *self._inherited_methods(chain, target)):
+        for one in (target, *self._iter_inherited_methods(chain, target)):
             self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, one.values()))
 
-    def _inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
+    def _iter_inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
         """Yield inherited methods that a call may refer to if the type itself lacks the method."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
@@ -353,8 +353,8 @@ def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
         note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     read = grammar(tree)
-    found = find_definitions(read)
-    walk = FileWalk(read, found).run()
+    definitions = find_definitions(read)
+    walk = FileWalk(read, definitions).run()
     places, size = walk.errors
     notes: tuple[str, ...] = ()
     if places:
@@ -362,9 +362,9 @@ def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
         if size > BROKEN_SHARE * max(1, len(text.strip())):
             return Reading((), (), (), (f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = [*walk.facts, *_declaration_facts(tree, walk, found)]
+    facts = [*walk.facts, *_declaration_facts(tree, walk, definitions)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes)
+    return Reading(tuple(units(tree, definitions)), tuple(facts), tuple(walk.cuts), notes)
 
 
 def _declaration_facts(

@@ -70,7 +70,9 @@ class Go(Grammar):
         if node.type in {"function_declaration", "method_declaration"}:
             return [self._define_function(node)]
         if node.type == "type_declaration":
-            specs = [one for one in node.named_children if one.type in _SPECS]
+            specs = [
+                named_child for named_child in node.named_children if named_child.type in _SPECS
+            ]
             if len(specs) == 1:
                 return [self._define_type(node, specs[0])]
             return [Definition(node, "", "group", "types", node, True)] if specs else ()
@@ -101,7 +103,11 @@ class Go(Grammar):
             type_ = self.tree.line(node.child_by_field_name("type"))
             if node.type.startswith("variadic"):
                 type_ = f"...{type_}"
-            names = [one for one in node.named_children if one.type == "identifier"]
+            names = [
+                named_child
+                for named_child in node.named_children
+                if named_child.type == "identifier"
+            ]
             for name in names:
                 yield self.tree.of(name), type_
             if not names:
@@ -139,12 +145,12 @@ class Go(Grammar):
                 written = self.tree.of(node)
                 if "|" not in written and "~" not in written:
                     yield "", written
-            for one in node.named_children if node.type == "field_declaration_list" else ():
-                named = [c for c in one.named_children if c.type == "field_identifier"]
-                written = self.tree.field(one, "type")[:_LONG]
+            for named_child in node.named_children if node.type == "field_declaration_list" else ():
+                named = [c for c in named_child.named_children if c.type == "field_identifier"]
+                written = self.tree.field(named_child, "type")[:_LONG]
                 for name in named:
                     yield self.tree.of(name), written
-                if not named and one.type == "field_declaration":
+                if not named and named_child.type == "field_declaration":
                     yield "", written
 
     def _define_values(self, node: Node) -> Iterator[Definition]:
@@ -155,10 +161,10 @@ class Go(Grammar):
             if spec.type == "var_spec_list":
                 todo += reversed(spec.named_children)
             elif spec.type in _SPECS:
-                for one in spec.named_children:
-                    if one.type != "identifier":
+                for named_child in spec.named_children:
+                    if named_child.type != "identifier":
                         break
-                    name = self.tree.of(one)
+                    name = self.tree.of(named_child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
                     yield Definition(node, symbol, "definition", what, None, False, shown, shown)
 
@@ -166,9 +172,11 @@ class Go(Grammar):
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "import_declaration":
             for spec in node.named_children:
-                for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
-                    if one.type == "import_spec":
-                        yield self._read_import(one)
+                for named_child in (
+                    spec.named_children if spec.type == "import_spec_list" else [spec]
+                ):
+                    if named_child.type == "import_spec":
+                        yield self._read_import(named_child)
 
     def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
         path = self.tree.field(spec, "path").strip('"`')
@@ -183,9 +191,9 @@ class Go(Grammar):
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.field(node, "type")[:_LONG]
-            for one in node.named_children:
-                if one.type == "identifier":
-                    yield self.tree.of(one), written
+            for named_child in node.named_children:
+                if named_child.type == "identifier":
+                    yield self.tree.of(named_child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
             left, right = (node.child_by_field_name(side) for side in ("left", "right"))
             named = [] if left is None else left.named_children

@@ -51,21 +51,21 @@ _MOST_PACKAGES: Final = 10
 def read_java(text: str) -> CodeText:
     """Return the units and facts of a .java file."""
     reading = read_code(text, Java)
-    packages = list(_wildcard_packages(reading.facts))
+    packages = list(_iter_wildcard_packages(reading.facts))
     if not packages:
         return reading
     facts = tuple(
-        replace(one, values={**one.values, "packages": packages})
-        if one.kind in {"extends", "implements", "calls"}
-        else one
-        for one in reading.facts
+        replace(fact, values={**fact.values, "packages": packages})
+        if fact.kind in {"extends", "implements", "calls"}
+        else fact
+        for fact in reading.facts
     )
     return replace(reading, facts=facts)
 
 
-def _wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
+def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     """Yield the packages that a file imports with a wildcard, except Java's own library."""
-    found = (str(one.values["name"]) for one in facts if one.kind == "imports")
+    found = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
     packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
     own = (name for name in packages if not name.startswith(("java.", "javax.")))
     yield from islice(own, _MOST_PACKAGES)
@@ -198,8 +198,8 @@ class Java(Grammar):
 
     def _type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
-            for one in node.named_children if node.type == "type_list" else [node]:
-                name = self.type_name(self.tree.of(one))
+            for named_child in node.named_children if node.type == "type_list" else [node]:
+                name = self.type_name(self.tree.of(named_child))
                 if name:
                     yield name
 
@@ -220,8 +220,8 @@ class Java(Grammar):
         elif node.type == "enhanced_for_statement":
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":
-            for one in node.named_children:
-                yield self.tree.of(one), ""
+            for named_child in node.named_children:
+                yield self.tree.of(named_child), ""
         elif node.type == "lambda_expression":
             single = node.child_by_field_name("parameters")
             if single is not None and single.type == "identifier":

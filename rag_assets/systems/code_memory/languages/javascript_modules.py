@@ -67,17 +67,19 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
     pairs of the name in the module (`default`, `*` for everything) and the local name.
     """
     if node.type == "import_statement":
-        names = list(_imported_names(tree, node))
+        names = list(_iter_imported_names(tree, node))
         yield from _import_fact(tree, node, get_imported_module(tree, node), names)
     elif node.type == "export_statement":
         source = get_imported_module(tree, node)
         if source:
-            for fact, _ in _import_fact(tree, node, source, list(_reexported_names(tree, node))):
+            for fact, _ in _import_fact(
+                tree, node, source, list(_iter_reexported_names(tree, node))
+            ):
                 yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
         source = required_module(tree, node)
         if source:
-            yield from _import_fact(tree, node, source, list(_destructured_names(tree, node)))
+            yield from _import_fact(tree, node, source, list(_iter_destructured_names(tree, node)))
     elif node.type == "call_expression":
         yield from _dynamic_import(tree, node)
 
@@ -141,7 +143,7 @@ def _import_fact(
     yield Fact("imports", start, end, "", values), bound
 
 
-def _imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
             yield "*", tree.of(clause.named_child(0))
@@ -156,23 +158,23 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
     elif node.type == "namespace_import":
         yield "*", tree.of(node.named_child(0))
     elif node.type == "named_imports":
-        for one in node.named_children:
-            if one.type == "import_specifier":
-                name = tree.field(one, "name")
-                alias = one.child_by_field_name("alias")
+        for named_child in node.named_children:
+            if named_child.type == "import_specifier":
+                name = tree.field(named_child, "name")
+                alias = named_child.child_by_field_name("alias")
                 yield name, tree.of(alias) if alias is not None else name
 
 
-def _reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
-        for one in clause.named_children if clause.type == "export_clause" else ():
-            if one.type == "export_specifier":
-                name = tree.field(one, "name")
-                alias = one.child_by_field_name("alias")
+        for named_child in clause.named_children if clause.type == "export_clause" else ():
+            if named_child.type == "export_specifier":
+                name = tree.field(named_child, "name")
+                alias = named_child.child_by_field_name("alias")
                 yield name, tree.of(alias) if alias is not None else name
 
 
-def _destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
+def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
     name = declarator.child_by_field_name("name")
     value = declarator.child_by_field_name("value")
     if name is None or value is None:
@@ -222,13 +224,13 @@ def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     found: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
-            found[node.id] = tuple(_exports_of_statement(tree, node))
+            found[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            found[node.id] = tuple(_assigned_exports(tree, node.named_child(0)))
+            found[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
     return {key: names for key, names in found.items() if names}
 
 
-def _exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
+def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     declaration = node.child_by_field_name("declaration")
     kinds = {child.type for child in node.children}
     if "default" in kinds:
@@ -241,7 +243,7 @@ def _exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName
     elif "=" in kinds:
         yield ExportedName("export=", tree.of(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
-        yield from _exported_names(tree, node)
+        yield from _iter_exported_names(tree, node)
 
 
 def _find_default_identifier(node: Node) -> Node | None:
@@ -258,7 +260,7 @@ def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | Non
     return tree.of(_find_default_identifier(node))
 
 
-def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
+def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     source = get_imported_module(tree, node)
     named = False
     for child in node.named_children:
@@ -267,8 +269,8 @@ def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
             yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
         elif child.type == "export_clause":
             named = True
-            for one in child.named_children:
-                yield from _read_export_specifier(tree, one, source)
+            for named_child in child.named_children:
+                yield from _read_export_specifier(tree, named_child, source)
     if source and not named:
         yield ExportedName("*", "", source, "*")
 
@@ -306,7 +308,7 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             yield tree.of(name).split(".", 1)[0].strip()
 
 
-def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
+def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
@@ -314,24 +316,24 @@ def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedN
         name = path.removeprefix("module.").removeprefix("exports")
         if path in {"module.exports", "exports"}:
             if path == "module.exports" and right is not None:
-                yield from _exports_of_module_value(tree, right)
+                yield from _iter_exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
             yield ExportedName(name[1:], tree.of(value))
         node = right
 
 
-def _exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
+def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
         yield ExportedName("export=", tree.of(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
             yield ExportedName("export=", "")
     else:
-        yield from _exports_of_object(tree, value)
+        yield from _iter_exports_of_object(tree, value)
 
 
-def _exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
+def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
             yield ExportedName(tree.of(entry), tree.of(entry))
@@ -376,13 +378,13 @@ class RequestFinder:
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        found = self._read_request(
+        request = self._read_request(
             function, [a for a in listed.named_children if a.type != "comment"]
         )
-        if found is not None:
+        if request is not None:
             start = self._tree.start(node)
             end = min(self._tree.end(node), start + 200)
-            yield Fact("fetches", start, end, symbol, {"method": found[0], "path": found[1]})
+            yield Fact("fetches", start, end, symbol, {"method": request[0], "path": request[1]})
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
@@ -397,7 +399,7 @@ class RequestFinder:
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = listed.named_child(0)
-            base = _option_value(self._tree, options, "baseURL") or _option_value(
+            base = _find_option_value(self._tree, options, "baseURL") or _find_option_value(
                 self._tree, options, "prefixUrl"
             )
             name = self._tree.field(declarator, "name")
@@ -441,7 +443,7 @@ class RequestFinder:
         first = arguments[0]
         options = arguments[1] if len(arguments) > 1 else None
         if first.type == "object":
-            url = _option_value(self._tree, first, "url")
+            url = _find_option_value(self._tree, first, "url")
             if url is None:
                 return None
             first, options = url, first
@@ -457,20 +459,20 @@ class RequestFinder:
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
     def _request_method(self, options: Node | None) -> str:
-        stated = _option_value(self._tree, options, "method")
+        stated = _find_option_value(self._tree, options, "method")
         if stated is None:
             return "GET"
         return get_string(self._tree, stated).upper()
 
     def _request_path(self, node: Node) -> str | None:
         """Return a path with `{}` for computed parts; None if it has no literal part."""
-        parts = [_operand_text(self._tree, one) for one in _operands_of_sum(node)]
+        parts = [_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
         if not any(literal for literal, _ in parts):
             return None
         return "".join(text for _, text in parts)
 
 
-def _operands_of_sum(node: Node) -> list[Node]:
+def _list_operands_of_sum(node: Node) -> list[Node]:
     """Return the operands of `a + b + c`, in order."""
     found: list[Node] = []
     todo = [node]
@@ -502,7 +504,7 @@ def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     return bool(text.replace(_HOLE, "")), text
 
 
-def _option_value(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
+def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
     """Return the value of an option in an object literal."""
     if options is None or options.type != "object":
         return None

@@ -54,17 +54,19 @@ def index_names(
         defined: names of definitions with their lines, from a reader other than the query.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
-    definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
+    definitions = [
+        (definition.name.rpartition("::")[2], definition.line) for definition in tags.definitions
+    ]
     for name, line in dict.fromkeys((*definitions, *defined)):
         if _is_indexable(name):
             found.setdefault(name, {}).setdefault(line, ("d", ""))
-    for one in tags.references:
-        if _is_indexable(one.name):
-            at = found.setdefault(one.name, {})
-            letter = LETTERS[one.kind]
-            known = at.get(one.line)
+    for reference in tags.references:
+        if _is_indexable(reference.name):
+            at = found.setdefault(reference.name, {})
+            letter = LETTERS[reference.kind]
+            known = at.get(reference.line)
             if known is None or (known[0] != "d" and _rank_of_use(letter) < _rank_of_use(known[0])):
-                at[one.line] = letter, one.receiver
+                at[reference.line] = letter, reference.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those with mere mentions are dropped first.

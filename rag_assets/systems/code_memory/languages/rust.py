@@ -148,10 +148,10 @@ class Rust(Grammar):
         body = node.child_by_field_name("body")
         if node.type != "struct_item" or body is None:
             return
-        for one in body.named_children:
-            if one.type == "field_declaration":
-                written = self.tree.field(one, "type")[:_LONG]
-                yield self.tree.field(one, "name"), written
+        for named_child in body.named_children:
+            if named_child.type == "field_declaration":
+                written = self.tree.field(named_child, "type")[:_LONG]
+                yield self.tree.field(named_child, "name"), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
@@ -187,7 +187,7 @@ class Rust(Grammar):
                 if node.type == "scoped_use_list":
                     before = _path(before, self._path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
-                todo += [(one, before) for one in reversed(listed.named_children)]
+                todo += [(named_child, before) for named_child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
                 path = _path(before, self._path(node.child_by_field_name("path")))
                 yield path, self.tree.field(node, "alias")
@@ -210,9 +210,9 @@ class Rust(Grammar):
                 written = self.tree.field(node, "type")[:_LONG]
                 yield self.tree.of(pattern), written
         elif node.type == "closure_parameters":
-            for one in node.named_children:
-                if one.type == "identifier":
-                    yield self.tree.of(one), ""
+            for named_child in node.named_children:
+                if named_child.type == "identifier":
+                    yield self.tree.of(named_child), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""

@@ -376,7 +376,9 @@ def _string_end(text: str, quote: str, start: int) -> int:
 
 def _enclosing_symbol(reading: CodeText, at: int) -> str:
     """Return the name of the innermost definition at an offset."""
-    held = [one for one in reading.facts if one.kind == "declares" and one.start <= at < one.end]
+    held = [
+        fact for fact in reading.facts if fact.kind == "declares" and fact.start <= at < fact.end
+    ]
     if held:
         return min(held, key=lambda one: one.end - one.start).symbol
-    return next((one.symbol for one in reading.units if one.start <= at < one.end), "")
+    return next((unit.symbol for unit in reading.units if unit.start <= at < unit.end), "")

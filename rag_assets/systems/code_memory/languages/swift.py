@@ -171,7 +171,9 @@ class Swift(Grammar):
         name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
         body = node.child_by_field_name("body")
         if body is None:
-            body = next((one for one in node.children if one.type == "computed_property"), None)
+            body = next(
+                (child for child in node.children if child.type == "computed_property"), None
+            )
         return self.define_function(
             node,
             self.qualify(name, outer),
@@ -193,8 +195,9 @@ class Swift(Grammar):
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
-                    one.type == "visibility_modifier" and self.tree.of(one) in _HIDDEN
-                    for one in child.named_children
+                    named_child.type == "visibility_modifier"
+                    and self.tree.of(named_child) in _HIDDEN
+                    for named_child in child.named_children
                 )
         return True
 

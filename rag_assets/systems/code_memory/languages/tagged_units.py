@@ -59,31 +59,33 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
         reading: the units and facts that were read from the text without the query.
         tags: the result of the query on the text.
     """
-    shown = [one for one in tags.definitions if not one.is_local]
+    shown = [definition for definition in tags.definitions if not definition.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [*map(_declaration_fact, shown), *_supertype_facts(text, tags)]
+    facts = [*map(_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
     ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
-    units = cover_text(text, [*_units_of_definitions(text, shown)], ())
+    units = cover_text(text, [*_iter_units_of_definitions(text, shown)], ())
     return replace(reading, units=units, facts=tuple(ordered))
 
 
-def _units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_start_with_comment(text, one.start) for one in shown]
+    starts = [_start_with_comment(text, tag_definition.start) for tag_definition in shown]
     at = 0
-    for index, one in enumerate(shown):
+    for index, tag_definition in enumerate(shown):
         start = max(starts[index], at)
         after = starts[index + 1] if index + 1 < len(shown) else len(text)
-        holds = index + 1 < len(shown) and shown[index + 1].start < one.end
-        end = start + len(text[start : min(one.end, after)].rstrip())
+        holds = index + 1 < len(shown) and shown[index + 1].start < tag_definition.end
+        end = start + len(text[start : min(tag_definition.end, after)].rstrip())
         end = _closing_end(text, end, after)
         if end <= start:
             continue
         at = end
-        is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
-        role = _ROLES[one.kind]
-        yield Unit(start, end, role, one.name, _first_line(text, one), alone=is_alone)
+        is_alone = tag_definition.kind not in _SMALL and (tag_definition.kind != "module" or holds)
+        role = _ROLES[tag_definition.kind]
+        yield Unit(
+            start, end, role, tag_definition.name, _first_line(text, tag_definition), alone=is_alone
+        )
 
 
 def _closing_end(text: str, end: int, after: int) -> int:
@@ -109,35 +111,38 @@ def _start_with_comment(text: str, start: int) -> int:
     return first
 
 
-def _first_line(text: str, one: TagDefinition) -> str:
+def _first_line(text: str, tag_definition: TagDefinition) -> str:
     """Return the first line of a declaration."""
-    end = text.find("\n", one.start, one.end)
-    line = text[one.start : one.end if end < 0 else end].strip()
+    end = text.find("\n", tag_definition.start, tag_definition.end)
+    line = text[tag_definition.start : tag_definition.end if end < 0 else end].strip()
     return line.rstrip("{").rstrip()[:_SIGNATURE]
 
 
-def _declaration_fact(one: TagDefinition) -> Fact:
-    values: dict[str, object] = {"role": _ROLES[one.kind]}
-    last = one.name.rpartition("::")[2].lower()
-    if one.kind in _TYPES and last != short_name(one.name):
+def _declaration_fact(tag_definition: TagDefinition) -> Fact:
+    values: dict[str, object] = {"role": _ROLES[tag_definition.kind]}
+    last = tag_definition.name.rpartition("::")[2].lower()
+    if tag_definition.kind in _TYPES and last != short_name(tag_definition.name):
         # Its short name contains a namespace, which code that uses the type may leave out.
         values["called"] = ["", last]
-    return Fact("declares", one.start, one.end, one.name, values)
+    return Fact("declares", tag_definition.start, tag_definition.end, tag_definition.name, values)
 
 
-def _supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
+def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
     """Yield a fact for each supertype of a type that other files may use."""
     around: list[TagDefinition] = []
     following = 0
-    for one in tags.supertypes:
-        while following < len(tags.definitions) and tags.definitions[following].start <= one.start:
+    for supertype in tags.supertypes:
+        while (
+            following < len(tags.definitions)
+            and tags.definitions[following].start <= supertype.start
+        ):
             _drop_ended(around, tags.definitions[following].start)
             around.append(tags.definitions[following])
             following += 1
-        _drop_ended(around, one.start)
+        _drop_ended(around, supertype.start)
         if around and around[-1].kind in _TYPES and not around[-1].is_local:
-            span = _evidence_span(text, one)
-            yield Fact(one.kind, *span, around[-1].name, {"name": SCOPED + one.name})
+            span = _evidence_span(text, supertype)
+            yield Fact(supertype.kind, *span, around[-1].name, {"name": SCOPED + supertype.name})
 
 
 def _drop_ended(around: list[TagDefinition], at: int) -> None:
@@ -145,9 +150,11 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
         around.pop()
 
 
-def _evidence_span(text: str, one: TagSupertype) -> tuple[int, int]:
+def _evidence_span(text: str, tag_supertype: TagSupertype) -> tuple[int, int]:
     """Return the span of the line with a supertype, without the blanks around it."""
-    first = text.rfind("\n", max(0, one.start - _LONGEST_EVIDENCE), one.start) + 1
-    first = first or max(0, one.start - _LONGEST_EVIDENCE)
-    line = text[first : one.start + _LONGEST_EVIDENCE].partition("\n")[0]
+    first = (
+        text.rfind("\n", max(0, tag_supertype.start - _LONGEST_EVIDENCE), tag_supertype.start) + 1
+    )
+    first = first or max(0, tag_supertype.start - _LONGEST_EVIDENCE)
+    line = text[first : tag_supertype.start + _LONGEST_EVIDENCE].partition("\n")[0]
     return first + len(line) - len(line.lstrip()), first + len(line.rstrip())

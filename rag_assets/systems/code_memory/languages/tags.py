@@ -319,7 +319,11 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
                 read = (_read_supertype(tree, node, kind, language) for node in nodes)
                 supertypes |= {one.start: one for one in read if one.name}
     definitions = _qualify_definitions(found.values())
-    named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
+    named = sorted(
+        (definition.name_start, definition.name_end)
+        for definition in found.values()
+        if definition.kind != "scope"
+    )
     return Tags(
         definitions,
         tuple(_drop_definition_names(used, named)),
@@ -515,29 +519,37 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
     """Return definitions with their names qualified by the definitions around them."""
     made: list[TagDefinition] = []
     above: list[_EnclosingDefinitions] = []
-    for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
-        while above and above[-1].end <= one.start:
+    for definition in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
+        while above and above[-1].end <= definition.start:
             above.pop()
         around = above[-1] if above else _EnclosingDefinitions(0)
-        name = one.name
+        name = definition.name
         if around.holder and not name.startswith(f"{around.holder}::"):
             name = f"{around.holder}::{name}"
         above.append(
             _EnclosingDefinitions(
-                min(one.end, around.end) if above else one.end,
-                name[:_LONGEST_HOLDER] if one.kind in _CONTAINERS else around.holder,
-                around.is_local or one.kind in _BODIES,
-                around.in_type or one.kind in {"class", "scope"},
+                min(definition.end, around.end) if above else definition.end,
+                name[:_LONGEST_HOLDER] if definition.kind in _CONTAINERS else around.holder,
+                around.is_local or definition.kind in _BODIES,
+                around.in_type or definition.kind in {"class", "scope"},
             )
         )
-        if one.kind == "scope":
+        if definition.kind == "scope":
             continue
-        kind: DefinitionKind = one.kind  # type: ignore[assignment]
-        if kind == "function" and (around.in_type or "::" in one.name):
+        kind: DefinitionKind = definition.kind  # type: ignore[assignment]
+        if kind == "function" and (around.in_type or "::" in definition.name):
             kind = "method"
         made.append(
             TagDefinition(
-                *(kind, name, one.start, one.end, one.line, one.line_end), around.is_local
+                *(
+                    kind,
+                    name,
+                    definition.start,
+                    definition.end,
+                    definition.line,
+                    definition.line_end,
+                ),
+                around.is_local,
             )
         )
     return tuple(made)

@@ -43,7 +43,7 @@ def read_markdown(text: str) -> CodeText:
       path, symbol, route or name.
     """
     sections = _find_sections(text)
-    facts = [*_front_matter_facts(text), *_mention_facts(text, sections)]
+    facts = [*_iter_front_matter_facts(text), *_mention_facts(text, sections)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(add_rest_units(text, sections), tuple(facts))
 
@@ -55,10 +55,10 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
         text: the text of a Markdown file.
     """
     sections = _find_sections(text)
-    inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
+    inner = [section for section in sections if section.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
         return add_rest_units(text, list(_extend_sections(sections, inner)))
-    starts = [at for at, line in _lines_outside_code(text) if _ITEM.match(line)]
+    starts = [at for at, line in _iter_lines_outside_code(text) if _ITEM.match(line)]
     after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
     items = []
@@ -76,16 +76,16 @@ def is_bug_list(text: str) -> bool:
 
 def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
     """Yield each section extended to the end of its subsections."""
-    starts = [one.start for one in bugs]
+    starts = [bug.start for bug in bugs]
     ends = dict.fromkeys(starts, 0)
-    for one in sections:
-        index = bisect_right(starts, one.start) - 1
+    for section in sections:
+        index = bisect_right(starts, section.start) - 1
         if index >= 0:
-            ends[starts[index]] = one.end
-    return (Unit(one.start, ends[one.start], "section", one.symbol) for one in bugs)
+            ends[starts[index]] = section.end
+    return (Unit(bug.start, ends[bug.start], "section", bug.symbol) for bug in bugs)
 
 
-def _lines_outside_code(text: str) -> Iterator[tuple[int, str]]:
+def _iter_lines_outside_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines outside code fences and front matter, with their offsets."""
     at, fence = _front_matter_end(text), ""
     for line in text[at:].splitlines(keepends=True):
@@ -103,7 +103,7 @@ def _lines_outside_code(text: str) -> Iterator[tuple[int, str]]:
 def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield offset, level and title of each heading."""
     before, previous, after = 0, "", -1
-    for at, line in _lines_outside_code(text):
+    for at, line in _iter_lines_outside_code(text):
         found, under = _HEADING.match(line), _UNDERLINE.match(line)
         if found is not None:
             yield at, len(found["marks"]), found["title"].strip().rstrip("#").strip()
@@ -115,7 +115,7 @@ def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _find_sections(text: str) -> list[Unit]:
     """Return sections down to SECTION_LEVEL, each named by its heading and those above it."""
-    found = [one for one in _find_headings(text) if one[1] <= SECTION_LEVEL]
+    found = [heading for heading in _find_headings(text) if heading[1] <= SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
     ends = [start for start, _, _ in found[1:]]
@@ -138,17 +138,19 @@ def _front_matter_end(text: str) -> int:
     return 0 if end < 0 else (len(text) if line < 0 else line + 1)
 
 
-def _front_matter_facts(text: str) -> Iterator[Fact]:
+def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     """Yield a fact with the files to which a rule applies, read from its front matter."""
     end = _front_matter_end(text)
     if not end:
         return
     entries, _ = yaml_entries(text[:end])
-    told = {one.path[0]: one.value for one in entries if len(one.path) == 1 and one.value}
+    told = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
     globs = [part.strip() for part in (told.get("globs") or told.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
     globs += [
-        one.value for one in entries if one.value and one.path in {("globs", ITEM), ("paths", ITEM)}
+        entry.value
+        for entry in entries
+        if entry.value and entry.path in {("globs", ITEM), ("paths", ITEM)}
     ]
     values = {
         "globs": [glob for glob in globs if glob],
@@ -159,8 +161,8 @@ def _front_matter_facts(text: str) -> Iterator[Fact]:
 
 
 def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
-    starts = [one.start for one in sections]
-    for at, line in _lines_outside_code(text):
+    starts = [section.start for section in sections]
+    for at, line in _iter_lines_outside_code(text):
         for found in _SPAN.finditer(line):
             fields = _classify_name(found)
             if fields is not None:

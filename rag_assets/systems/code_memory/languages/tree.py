@@ -255,21 +255,21 @@ def split_paragraphs(text: str, start: int, end: int, symbol: str = "") -> Itera
         at = end if blank is None else blank.end()
 
 
-def cover_text(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
+def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a whole text, each with the ends of the statements in it.
 
     Args:
-        made: units of definitions.
+        units: units of definitions.
         cuts: offsets after which a statement ends, ascending.
     """
-    whole = add_rest_units(text, _extend_to_closing_brackets(text, made))
+    whole = add_rest_units(text, _extend_to_closing_brackets(text, units))
     return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
 
 
-def _extend_to_closing_brackets(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
+def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Unit]:
     """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
-    for index, unit in enumerate(made):
-        last = made[index + 1].start if index + 1 < len(made) else len(text)
+    for index, unit in enumerate(units):
+        last = units[index + 1].start if index + 1 < len(units) else len(text)
         closing = _CLOSING.match(text, unit.end, last)
         if closing is None:
             yield unit

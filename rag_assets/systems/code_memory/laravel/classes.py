@@ -22,11 +22,11 @@ class Inheritance:
         self._paths: dict[str, str] = {}
         self._calls: dict[str, list[Fact]] = {}
         above: dict[str, list[tuple[int, str]]] = {}
-        for one in files:
-            for fact in one.facts:
+        for file in files:
+            for fact in file.facts:
                 if fact.kind == "declares":
                     self._declared.setdefault(fact.symbol, fact)
-                    self._paths.setdefault(fact.symbol, one.path)
+                    self._paths.setdefault(fact.symbol, file.path)
                     owner, separator, method = fact.symbol.rpartition("::")
                     key = f"{owner}::{method.lower()}" if separator else fact.symbol
                     self._spelled.setdefault(key, fact.symbol)
@@ -78,7 +78,7 @@ class Inheritance:
 
     def method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
-        found = (self.own_method(one, name) for one in self.ancestors(owner))
+        found = (self.own_method(ancestor, name) for ancestor in self.ancestors(owner))
         return next((fact for fact in found if fact is not None), None)
 
     def own_method(self, owner: str, name: str) -> Fact | None:
@@ -179,7 +179,7 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
     Ancestors decide first, then use, then the path. A class that extends any other framework class
     has no type, whatever its path. Ancestors may form a circle.
     """
-    facts = [fact for one in files for fact in one.facts if fact.kind in _DECIDING]
+    facts = [fact for file in files for fact in file.facts if fact.kind in _DECIDING]
     used: dict[str, SourceType] = {}
     for kind, value, source_type in _BY_USE:
         for fact in facts:
@@ -195,9 +195,9 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
     classes = _collect_classes(files)
     found: dict[tuple[str, str], SourceType] = {}
     own: SourceType | None
-    for name, one in classes.items():
-        place = next((kind for part, kind in _PLACES if f"/{part}" in f"/{one.path}"), None)
-        if one.role == _TRAIT:
+    for name, class_ in classes.items():
+        place = next((kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None)
+        if class_.role == _TRAIT:
             # Routes may run methods of traits next to controllers; other traits have no type.
             own = place if place == "controller" else None
         else:
@@ -208,23 +208,23 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
                 own = "job" if is_job else place
                 if own is None and name in dispatched:
                     # A job has a method `handle`; an event only carries data.
-                    own = "job" if one.handles else "event"
-                elif own is None and name in bound and one.role == "class":
+                    own = "job" if class_.handles else "event"
+                elif own is None and name in bound and class_.role == "class":
                     own = "service"
         if own is not None:
-            found[one.path, one.symbol] = own
+            found[class_.path, class_.symbol] = own
     return found
 
 
 def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     """Return all classes by name; anonymous classes by path and name."""
     found: dict[str, _Class] = {}
-    for one in files:
+    for file in files:
         own: dict[str, _Class] = {}
-        for fact in one.facts:
+        for fact in file.facts:
             if fact.kind == "declares" and fact.values.get("role") in _ROLES:
-                own[fact.symbol] = _Class(one.path, fact.symbol, str(fact.values["role"]))
-        for fact in one.facts:
+                own[fact.symbol] = _Class(file.path, fact.symbol, str(fact.values["role"]))
+        for fact in file.facts:
             declared = own.get(fact.symbol.partition("::")[0])
             if declared is None:
                 continue
@@ -233,7 +233,7 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
             elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
                 declared.handles = True
         for name, declared in own.items():
-            found.setdefault(f"{one.path} {name}" if "@" in name else name, declared)
+            found.setdefault(f"{file.path} {name}" if "@" in name else name, declared)
     return found
 
 

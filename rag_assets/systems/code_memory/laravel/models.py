@@ -56,47 +56,49 @@ def model_facts(source: PhpSource) -> tuple[Fact, ...]:
     """
     reader = ExpressionReader(source)
     facts: list[Fact] = []
-    for one in source.classes:
-        if one.role in _ROLES and (one.parents or one.role == _TRAIT):
-            facts.append(_class_fact(reader, one))
-            for method in one.methods:
-                facts += _relation_facts(reader, one, method)
+    for class_ in source.classes:
+        if class_.role in _ROLES and (class_.parents or class_.role == _TRAIT):
+            facts.append(_class_fact(reader, class_))
+            for method in class_.methods:
+                facts += _iter_relation_facts(reader, class_, method)
     return tuple(sorted(facts, key=lambda fact: fact.start))
 
 
-def _class_fact(reader: ExpressionReader, one: ClassLike) -> Fact:
+def _class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     tree = reader.tree
     values: dict[str, Any] = {
-        "class": one.name,
-        "parent": one.parents[0] if one.parents else "",
-        "traits": list(one.traits),
-        "trait": one.role == _TRAIT,
-        "abstract": one.abstract,
+        "class": class_like.name,
+        "parent": class_like.parents[0] if class_like.parents else "",
+        "traits": list(class_like.traits),
+        "trait": class_like.role == _TRAIT,
+        "abstract": class_like.abstract,
     }
-    start, end = tree.start(one.node), tree.end(one.node)
-    if one.body is not None:
-        end = start + len(tree.text[start : tree.start(one.body)].rstrip())
-    stated = one.property("table")
+    start, end = tree.start(class_like.node), tree.end(class_like.node)
+    if class_like.body is not None:
+        end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
+    stated = class_like.property("table")
     evidence = stated.node if stated is not None else None
-    value = reader.value(stated.value, Scope(one)) if stated is not None else None
-    returned = _returned_table(one)
+    value = reader.value(stated.value, Scope(class_like)) if stated is not None else None
+    returned = _find_returned_table(class_like)
     if returned is not None:
-        evidence, value = returned, reader.value(returned, reader.scope(one, "getTable"))
+        evidence, value = returned, reader.value(returned, reader.scope(class_like, "getTable"))
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
         start, end = tree.start(evidence), tree.end(evidence)
-    return Fact("eloquent_class", start, end, one.name, values)
+    return Fact("eloquent_class", start, end, class_like.name, values)
 
 
-def _returned_table(one: ClassLike) -> Node | None:
+def _find_returned_table(class_like: ClassLike) -> Node | None:
     """Return the expression that the class's own method `getTable` returns; None if absent."""
-    method = one.method("getTable")
+    method = class_like.method("getTable")
     body = method.body.named_children if method is not None and method.body is not None else ()
     returned = next((node for node in body if node.type == "return_statement"), None)
     return next(iter(returned.named_children), None) if returned is not None else None
 
 
-def _relation_facts(reader: ExpressionReader, one: ClassLike, method: Method) -> Iterator[Fact]:
+def _iter_relation_facts(
+    reader: ExpressionReader, class_like: ClassLike, method: Method
+) -> Iterator[Fact]:
     known = set[int]()
     for node in descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
@@ -106,15 +108,20 @@ def _relation_facts(reader: ExpressionReader, one: ClassLike, method: Method) ->
         call = chain.calls[0]
         if chain.root != "$this" or call.name not in _PARAMETERS:
             continue
-        scope = reader.scope(one, method.name)
+        scope = reader.scope(class_like, method.name)
         arguments = {
             name: _to_json(value)
             for position, name in enumerate(_PARAMETERS[call.name])
             if (value := reader.value(call.argument(position, name), scope)) is not None
         }
-        values = {"class": one.name, "name": method.name, "kind": call.name, "arguments": arguments}
+        values = {
+            "class": class_like.name,
+            "name": method.name,
+            "kind": call.name,
+            "arguments": arguments,
+        }
         start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
-        yield Fact("relation", start, end, f"{one.name}::{method.name}", values)
+        yield Fact("relation", start, end, f"{class_like.name}::{method.name}", values)
 
 
 def _to_json(value: Any) -> Any:
@@ -219,7 +226,7 @@ class _ModelClasses:
 
     def model(self, name: str) -> Model:
         """Return a model with its table and relations."""
-        stated, own = self._stated_table(name), self.classes[name]
+        stated, own = self._find_stated_table(name), self.classes[name]
         abstract = bool(own.fact.values["abstract"])
         table = self._table_of(name) if stated is not None or not abstract else ""
         how: How = "stated" if stated is not None else "convention"
@@ -227,19 +234,19 @@ class _ModelClasses:
 
     def _table_of(self, name: str) -> str:
         """Return the table of a class: stated, or by convention; "" if it is computed."""
-        stated = self._stated_table(name)
+        stated = self._find_stated_table(name)
         if stated is None:
             pivot = class_basename(self.lineage(name)[-1]) in _PIVOTS
             return table_of_class(name, pivot=pivot)
         table = stated.fact.values["table"]
         return table if isinstance(table, str) else ""
 
-    def _stated_table(self, name: str) -> Evidence | None:
+    def _find_stated_table(self, name: str) -> Evidence | None:
         """Return the nearest class or trait that states the table."""
-        held = (self.classes[holder] for holder in self._member_holders(name))
+        held = (self.classes[holder] for holder in self._list_member_holders(name))
         return next((one for one in held if "table" in one.fact.values), None)
 
-    def _member_holders(self, name: str) -> list[str]:
+    def _list_member_holders(self, name: str) -> list[str]:
         """Return the classes and traits whose members a class inherits, nearest first."""
         found: list[str] = []
         for holder in self.lineage(name):
@@ -254,7 +261,7 @@ class _ModelClasses:
     def _all_relations(self, name: str) -> tuple[Relation, ...]:
         found: dict[tuple[str, int], Relation] = {}
         named: set[str] = set()
-        for holder in self._member_holders(name):
+        for holder in self._list_member_holders(name):
             evidences = self._relations.get(holder, [])
             fresh = [e for e in evidences if e.fact.values["name"] not in named]
             for evidence in fresh:

@@ -96,7 +96,11 @@ def _get_subject(node: Node | None) -> Node | None:
     """Return the subject of a check; in a list, the subject is the first item."""
     if node is None or node.type != "array_creation_expression":
         return node
-    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
+    entries = [
+        named_child
+        for named_child in node.named_children
+        if named_child.type == "array_element_initializer"
+    ]
     return entries[0].named_children[0] if entries and entries[0].named_children else None
 
 
@@ -162,7 +166,7 @@ class Policies:
         self._names = {_AUTHORIZE, *([_CAN] if not named or _AUTHORIZE in named else [])}
         self._mapped: dict[str, str] = {}
         self._abilities: set[str] = set()
-        for fact in (fact for one in files for fact in one.facts):
+        for fact in (fact for file in files for fact in file.facts):
             if fact.kind == "policy_of":
                 self._mapped[str(fact.values["model"])] = str(fact.values["policy"])
             elif fact.kind == "defines_ability":
@@ -198,7 +202,9 @@ class Policies:
         """Return a stated class, or the class that a route parameter is bound to: its type."""
         if "\\" in about:
             return about.lstrip("\\")
-        if route.kind != "controller" or about not in {one.name for one in route.parameters}:
+        if route.kind != "controller" or about not in {
+            parameter.name for parameter in route.parameters
+        }:
             return ""
         owner, _, method = route.action.partition("@")
         action = self._inheritance.method(owner, method or _INVOKED)
@@ -233,29 +239,29 @@ def guard_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of the controllers in a file."""
     if "iddleware" not in source.text:
         return
-    for one in source.classes:
-        constructor, stating = one.method("__construct"), one.method("middleware")
+    for class_ in source.classes:
+        constructor, stating = class_.method("__construct"), class_.method("middleware")
         found: list[_Guards] = []
         if constructor is not None:
             found += _guards_in_constructor(source, constructor)
         if stating is not None and stating.static and not stating.parameters:
             found += _guards_in_list(source, stating)
         for names, only, without, node in found:
-            methods = _guarded_methods(one, only, without)
+            methods = _find_guarded_methods(class_, only, without)
             for name in names if methods is not None else ():
                 alias = name.partition(":")[0].lstrip("\\")
                 if alias:
                     span = source.tree.start(node), source.tree.end(node)
-                    yield Fact("guards", *span, one.name, {"name": alias, "methods": methods})
+                    yield Fact("guards", *span, class_.name, {"name": alias, "methods": methods})
 
 
-def _guarded_methods(
-    one: ClassLike, only: Sequence[str], without: Sequence[str]
+def _find_guarded_methods(
+    class_like: ClassLike, only: Sequence[str], without: Sequence[str]
 ) -> list[str] | None:
     """Return the methods with a middleware: empty for all methods, None for no method."""
     if not without:
         return [*only]
-    own = [m.name for m in one.methods if m.public and not m.static and m.name[:2] != "__"]
+    own = [m.name for m in class_like.methods if m.public and not m.static and m.name[:2] != "__"]
     excluded = {name.lower() for name in without}
     return [name for name in only or own if name.lower() not in excluded] or None
 
@@ -272,15 +278,15 @@ def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guard
         known.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
             names = _list_strings(source, chain.calls[0].argument(0, "middleware"))
-            only, without = (_option_names(source, chain, name) for name in ("only", "except"))
+            only, without = (_list_option_names(source, chain, name) for name in ("only", "except"))
             yield names, only, without, node
 
 
-def _option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
+def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     call = chain.call(name)
     if call is None:
         return []
-    return [text for one in call.arguments for text in _list_strings(source, one.value)]
+    return [text for argument in call.arguments for text in _list_strings(source, argument.value)]
 
 
 def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
@@ -304,9 +310,9 @@ def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     written = source.tree.of(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
-    made = Call("", list_arguments(source.tree, node), node)
+    call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (_list_strings(source, made.argument(at, name)) for at, name in names)
+    first, only, without = (_list_strings(source, call.argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
@@ -336,11 +342,15 @@ def read_names(
         yield from read_kernel(source.value(call.argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
         added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
-        yield from (_name_fact(name, one) for node in added for one in _list_strings(source, node))
+        yield from (
+            _name_fact(name, string) for node in added for string in _list_strings(source, node)
+        )
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
-            yield from (_name_fact(alias, one) for one in _list_strings(source, call.argument(1)))
+            yield from (
+                _name_fact(alias, string) for string in _list_strings(source, call.argument(1))
+            )
 
 
 def _name_fact(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
@@ -361,8 +371,8 @@ def resolve_middleware(
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
         usual = tomllib.loads(text)["names"]
     named = {name: list(usual[name]) for name in _GROUPS & usual.keys()}
-    for one in files:
-        for fact in one.facts:
+    for file in files:
+        for fact in file.facts:
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
                 named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
     named = {**usual, **named}

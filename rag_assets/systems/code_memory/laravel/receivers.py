@@ -101,13 +101,13 @@ class Receivers:
         self._models = models
         self._inheritance = inheritance
         self._relations = {
-            name: {one.name.lower(): one for one in reversed(model.relations)}
+            name: {relation.name.lower(): relation for relation in reversed(model.relations)}
             for name, model in models.items()
         }
         self._functions: dict[str, str] = {}
         gives: dict[str, list[str]] = {}
-        for one in files:
-            for fact in one.facts:
+        for file in files:
+            for fact in file.facts:
                 if fact.kind == "gives":
                     gives.setdefault(fact.symbol, [*fact.values["of"]])
                 elif fact.kind == "declares" and fact.values.get("role") == "function":
@@ -127,8 +127,8 @@ class Receivers:
 
     def classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, without the signed-in user."""
-        others = (one for one in origins if one != SIGNED_IN)
-        kinds = [kind for one in others for kind in self._follow_origin(one, "")[0]]
+        others = (origin for origin in origins if origin != SIGNED_IN)
+        kinds = [kind for other in others for kind in self._follow_origin(other, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
     def calls(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
@@ -139,7 +139,7 @@ class Receivers:
     def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
-        found = [self._follow_origin(one, own)[0] for one in origins]
+        found = [self._follow_origin(origin, own)[0] for origin in origins]
         return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
 
     def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[CalledMethod]]:
@@ -178,7 +178,7 @@ class Receivers:
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
         if not step.endswith(CALLED):
-            return self._values_of_property(on, step)
+            return self._list_values_of_property(on, step)
         name = step.removesuffix(CALLED)
         if on.form != "many":
             method = self._inheritance.method(on.owner, name) if on.form == "one" else None
@@ -196,7 +196,7 @@ class Receivers:
         form = form_after(on.form, name)
         return frozenset({replace(on, form=form)} if form is not None else ())
 
-    def _values_of_property(self, on: Kind, name: str) -> frozenset[Kind]:
+    def _list_values_of_property(self, on: Kind, name: str) -> frozenset[Kind]:
         relation = self._find_relation(on, name)
         if relation is None or on.form != "one":
             return frozenset()
@@ -272,13 +272,13 @@ class FollowedStatements:
         self._policies = policies
         self._facts: dict[str, list[tuple[str, Fact]]] = {}
         self._constants: dict[str, str] = {}
-        for one in files:
-            for fact in one.facts:
+        for file in files:
+            for fact in file.facts:
                 if fact.kind == "constant":
                     name = f"{fact.symbol}::{fact.values['name']}"
                     self._constants.setdefault(name, str(fact.values["value"]))
                 elif fact.kind in _KINDS:
-                    self._facts.setdefault(fact.symbol, []).append((one.path, fact))
+                    self._facts.setdefault(fact.symbol, []).append((file.path, fact))
         self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
     def relations_of_action(self, action: str) -> Iterator[InferredRelation]:
@@ -306,35 +306,35 @@ class FollowedStatements:
         stated = {*self._inheritance.called_methods(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
-                found = self._checked_relations(fact)
+                found = self._iter_checked_relations(fact)
             elif fact.kind == "dispatches_of":
-                found = self._dispatched_relations(fact)
+                found = self._iter_dispatched_relations(fact)
             else:
                 own = method.rpartition("::")[0]
                 calls = self._receivers.calls(fact.values["of"], own)
-                found = self._called_relations(calls, own, stated)
+                found = self._iter_called_relations(calls, own, stated)
             for kind, target in found:
                 yield InferredRelation(kind, method, target, path, fact)
 
-    def _called_relations(
+    def _iter_called_relations(
         self, calls: Iterable[CalledMethod], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
         # Relations that the file shows by itself are not repeated.
         told = {own, *(one.rpartition("::")[0] for one in stated)}
-        for one in calls:
-            if one.method and one.method not in stated:
-                yield "calls", one.method
-            is_used = one.on.owner not in told and not one.on.aside
-            if is_used and self._receivers.is_model(one.on.owner):
-                yield "touches", one.on.owner
+        for call in calls:
+            if call.method and call.method not in stated:
+                yield "calls", call.method
+            is_used = call.on.owner not in told and not call.on.aside
+            if is_used and self._receivers.is_model(call.on.owner):
+                yield "touches", call.on.owner
 
-    def _dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _iter_dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield dispatched jobs and events: classes of the repository that are not models."""
         for name in self._receivers.classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
-    def _checked_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _iter_checked_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield the checked models with their policies' methods, or else the checked ability."""
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])

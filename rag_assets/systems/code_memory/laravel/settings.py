@@ -158,7 +158,7 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
         if node.type == "class_constant_access_expression"
     ]
     providers = dict.fromkeys(one for one in found if one != "Illuminate\\Support\\ServiceProvider")
-    return [one for one in providers if not one.startswith("Illuminate\\")]
+    return [provider for provider in providers if not provider.startswith("Illuminate\\")]
 
 
 _FIRST, _LAST = "\ue000", "\ue001"
@@ -227,7 +227,9 @@ class Settings:
         if whole is not None:
             return self._read_value(whole)
         values = [self._read_value(mark) for mark in _MARK.finditer(text)]
-        if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
+        if not all(
+            isinstance(value, str | int) and not isinstance(value, bool) for value in values
+        ):
             return UNKNOWN
         following = iter(values)
         return _MARK.sub(lambda _: str(next(following)), text)
@@ -257,4 +259,4 @@ class Settings:
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._valueless) and parts[0] in self._files
-        return known and not any(one.startswith(f"{name}.") for one in self._values)
+        return known and not any(value.startswith(f"{name}.") for value in self._values)

@@ -72,7 +72,7 @@ def _query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
     if name in _RAW:
-        yield from _sql_statements(source, call)
+        yield from _iter_sql_statements(source, call)
     stated = source.value(call.argument(0)) if name in _JOINS else None
     if not isinstance(stated, str):
         return
@@ -87,10 +87,13 @@ class _Enclosing:
     """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
-        spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
-        for one in source.classes:
+        spans = [
+            (class_.node.start_byte, class_.node.end_byte, class_.name) for class_ in source.classes
+        ]
+        for class_ in source.classes:
             spans += [
-                (m.node.start_byte, m.node.end_byte, f"{one.name}::{m.name}") for m in one.methods
+                (m.node.start_byte, m.node.end_byte, f"{class_.name}::{m.name}")
+                for m in class_.methods
             ]
         spans += [(f.node.start_byte, f.node.end_byte, name) for name, f in source.functions]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
@@ -122,12 +125,14 @@ _OBJECTS: Final = _CALLS | {"variable_name"}
 
 def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
-    for one in source.classes:
-        for held in one.properties:
-            for kind, values in _statements_of_property(source, held):
-                yield _build_fact(source, kind, held.node, one.name, values)
+    for class_ in source.classes:
+        for held in class_.properties:
+            for kind, values in _iter_statements_of_property(source, held):
+                yield _build_fact(source, kind, held.node, class_.name, values)
     names = _Enclosing(source)
-    methods = {f"{one.name}::{m.name}": (m, one) for one in source.classes for m in one.methods}
+    methods = {
+        f"{class_.name}::{m.name}": (m, class_) for class_ in source.classes for m in class_.methods
+    }
 
     @cache
     def types(symbol: str) -> Mapping[str, str]:
@@ -137,7 +142,7 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     for chain in _find_chains(source):
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
-            for kind, values in _statements_of_call(source, chain, call, first=position == 0):
+            for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
                 stated = [(kind, values)]
                 if SUBJECT in values:
                     stated = [*_resolve_object(kind, values, types(symbol), bodies.of(symbol))]
@@ -150,7 +155,7 @@ def _resolve_object(
 ) -> Iterator[_Statement]:
     """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:
-        yield from ((kind, told) for told in resolve_checks(values, types))
+        yield from ((kind, resolve_check) for resolve_check in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
         model = values.get("model")
         origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
@@ -170,7 +175,7 @@ def _find_chains(source: PhpSource) -> Iterator[Chain]:
             yield chain
 
 
-def _statements_of_property(source: PhpSource, held: Property) -> Iterator[_Statement]:
+def _iter_statements_of_property(source: PhpSource, held: Property) -> Iterator[_Statement]:
     if held.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
         return
     value = source.value(held.value)
@@ -189,7 +194,7 @@ def _statements_of_property(source: PhpSource, held: Property) -> Iterator[_Stat
                 yield "binds", {"abstract": key, "concrete": name}
 
 
-def _statements_of_call(
+def _iter_statements_of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[_Statement]:
     yield from _query_statements(source, call)
@@ -204,7 +209,7 @@ def _statements_of_call(
         elif first and name in _OF_CLASS:
             yield "dispatches", {"name": owner}
         elif first and name == "observe":
-            for observer in _class_names(source, call.argument(0)):
+            for observer in _list_class_names(source, call.argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
     elif not chain.root and first:
         yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
@@ -216,7 +221,7 @@ def _find_member_reader(name: str, root: str) -> _Reader:
     if name in _DISPATCHES:
         return _dispatch_statements
     if name in _BINDS and root in {"$this->app", "$app"}:
-        return _binding_statements
+        return _iter_binding_statements
     if name in CHECKS:
         return read_checks
     if name == "authorizeresource" and root == "$this":
@@ -228,13 +233,13 @@ def _read_nothing(_source: PhpSource, _call: Call) -> Iterator[_Statement]:
     return iter(())
 
 
-def _listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    for event in _class_names(source, call.argument(0)):
-        for listener in _class_names(source, call.argument(1))[:1]:
+def _iter_listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+    for event in _list_class_names(source, call.argument(0)):
+        for listener in _list_class_names(source, call.argument(1))[:1]:
             yield "listens_to", {"event": event, "listener": _strip_class(listener)}
 
 
-def _policy_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_policy_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     model, policy = source.value(call.argument(0)), source.value(call.argument(1))
     if isinstance(model, str) and isinstance(policy, str):
         yield "policy_of", {"model": model, "policy": policy}
@@ -253,7 +258,7 @@ def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
             yield "dispatches", {"name": name}
 
 
-def _binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     named = call.argument(0)
     abstract = source.value(named)
     # A plain word that is not a class is an alias of a framework service.
@@ -269,36 +274,36 @@ def _binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     )
 
 
-def _table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     stated = source.value(call.argument(0))
     if isinstance(stated, str):
         yield "queries_table", {"table": stated.split(" ")[0]}
 
 
-def _sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     stated = source.value(call.argument(0))
     for table in tables_in_sql(stated) if isinstance(stated, str) else ():
         yield "queries_table", {"table": table}
 
 
-def _key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_Statement]:
     key = source.value(call.argument(0))
     if isinstance(key, str) and key:
         yield kind, {"key": key}
 
 
-_config_statements: Final = partial(_key_statements, "configured_by")
+_config_statements: Final = partial(_iter_key_statements, "configured_by")
 _BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
-    "Event": {"listen": _listener_statements, "dispatch": _dispatch_statements},
+    "Event": {"listen": _iter_listener_statements, "dispatch": _dispatch_statements},
     "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
     "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
     "Gate": {
-        "policy": _policy_statements,
+        "policy": _iter_policy_statements,
         **dict.fromkeys(GATE_CHECKS, read_checks),
         **dict.fromkeys(("define", "resource"), read_definitions),
     },
-    "DB": {"table": _table_statements, **dict.fromkeys(_SQL, _sql_statements)},
-    "App": dict.fromkeys(_BINDS, _binding_statements),
+    "DB": {"table": _iter_table_statements, **dict.fromkeys(_SQL, _iter_sql_statements)},
+    "App": dict.fromkeys(_BINDS, _iter_binding_statements),
     "Config": dict.fromkeys(
         ("get", "has", "string", "integer", "boolean", "array", "float"), _config_statements
     ),
@@ -313,11 +318,11 @@ _BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
 _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
     **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _dispatch_statements),
     "config": _config_statements,
-    "env": partial(_key_statements, "reads_env"),
+    "env": partial(_iter_key_statements, "reads_env"),
 }
 
 
-def _class_names(source: PhpSource, node: Node | None) -> list[str]:
+def _list_class_names(source: PhpSource, node: Node | None) -> list[str]:
     """Return the class names in an argument, which may be a list."""
     value = source.value(node) if node is not None else None
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]

@@ -107,9 +107,9 @@ def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict
     """Return each node's steps from the roots, negative against relations, and last relation."""
     steps, kinds = dict.fromkeys(roots, 0), {}
     ways: dict[str, list[tuple[str, str, int]]] = {}
-    for one in walk.relations:
-        ways.setdefault(one.source, []).append((one.target, one.kind, 1))
-        ways.setdefault(one.target, []).append((one.source, one.kind, -1))
+    for relation in walk.relations:
+        ways.setdefault(relation.source, []).append((relation.target, relation.kind, 1))
+        ways.setdefault(relation.target, []).append((relation.source, relation.kind, -1))
     frontier = list(roots)
     while frontier:
         following = []
@@ -124,8 +124,8 @@ def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict
 
 
 def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
-    for one in walk.relations:
-        source, target = boxes.get(one.source), boxes.get(one.target)
+    for relation in walk.relations:
+        source, target = boxes.get(relation.source), boxes.get(relation.target)
         if source is None or target is None:
             continue
         forward = target.x >= source.x
@@ -134,7 +134,8 @@ def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
         first, last = source.y + source.height // 2, target.y + target.height // 2
         bend = 26 if forward else -26
         path = f"M{start} {first}C{start + bend} {first} {end - bend} {last} {end} {last}"
-        title = f"{shown_name(one.source)} {one.kind.replace('_', ' ')} {shown_name(one.target)}"
+        kind = relation.kind.replace("_", " ")
+        title = f"{shown_name(relation.source)} {kind} {shown_name(relation.target)}"
         yield Line(path, title)
 
 
@@ -168,21 +169,21 @@ async def search(visit: Visit) -> Response:
 
 async def name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
-    wanted = _read_parameter(visit, "name")
+    parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
     depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
     walk = Walk()
-    if wanted:
-        walk = await _walk(visit, wanted, direction=direction, depth=depth)
+    if parameter:
+        walk = await _walk(visit, parameter, direction=direction, depth=depth)
     roots = walk.start_names
     return visit.html(
         "name.html",
-        name=wanted,
+        name=parameter,
         direction=direction,
         depth=depth,
         steps=range(1, _MOST_STEPS + 1),
         walk=walk,
-        roots=[one for one in walk.nodes if one.name in roots],
+        roots=[node for node in walk.nodes if node.name in roots],
         picture=build_picture(walk, roots),
         shown_name=shown_name,
     )

@@ -163,7 +163,7 @@ def _find_differing_relations(
 ) -> dict[str, Relations]:
     """Return the relations of those texts whose recorded rows differ from the relations."""
     lost = ctx.lake.missing_chunk_sets(texts)
-    readable = {key: one.media_type for key, one in texts.items() if key not in lost}
+    readable = {key: text.media_type for key, text in texts.items() if key not in lost}
     stated = relations_of_texts(ctx, readable)
     wanted = rows_to_record(ctx.ref, stated)
     recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
@@ -189,9 +189,9 @@ def _repair_other_rows(
     if orphans:
         ctx.guard()
         code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
-    for one in derived:
+    for records in derived:
         ctx.guard()
-        code.derivations.record(ctx.ref, one)
+        code.derivations.record(ctx.ref, records)
 
 
 class CodeFacts:
@@ -216,7 +216,7 @@ class CodeFacts:
         relations = relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
-            kept = {key: found for key, found in relations.items() if key in texts}
+            kept = {key: relation for key, relation in relations.items() if key in texts}
             record_relations(connection, ref, kept)
 
         return record
@@ -270,12 +270,12 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     if labels:
         ctx.guard()
         code.kinds.record(ctx.ref, labels)
-    for one in records:
+    for record in records:
         ctx.guard()
-        changed += code.derivations.record(ctx.ref, one)
-        documents += len(one.records)
+        changed += code.derivations.record(ctx.ref, record)
+        documents += len(record.records)
         indexes += [
-            statement.description for statement in one.unresolved if statement.about == INDEXES
+            statement.description for statement in record.unresolved if statement.about == INDEXES
         ]
     if not documents and not changed:
         return DerivedWork()
@@ -325,7 +325,9 @@ def _derive_from_sources(
     indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
-    marks = {source: SourceMark(found, frozenset()) for source, found in fingerprints.items()}
+    marks = {
+        source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
+    }
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
@@ -334,14 +336,18 @@ def _derive_from_sources(
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(surveyed.signs, own)
-        read = [one for one in documents if languages is None or get_language(one) in languages]
+        read = [
+            document
+            for document in documents
+            if languages is None or get_language(document) in languages
+        ]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
-        records[source] += _records(ctx, configs[source], scope, derived)
+        records[source] += _iter_records(ctx, configs[source], scope, derived)
         unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
         marks[source] = marks[source].also_read(languages)
         if has_index:
@@ -364,12 +370,12 @@ def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
     """Return the references that the SCIP indexes among the documents of a repository resolve."""
-    indexes = [one for one in documents if is_index(one)]
+    indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
-    by_path = {path_from_uri(one.uri): one for one in documents}
+    by_path = {path_from_uri(document.uri): document for document in documents}
     wanted = {path for index in read for path in index.locate_files(by_path)}
     texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {
@@ -384,7 +390,7 @@ def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
     """Return the parsed texts of documents, by document."""
-    ids = [one.document_id for one in documents]
+    ids = [document.document_id for document in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
     keys = {one.document_id: ctx.parse_key(one) for one in found}
     return {
@@ -407,7 +413,7 @@ def _repository(document: CodeDocument) -> tuple[str, str]:
     return document.source, document.access_scope
 
 
-def _records(
+def _iter_records(
     ctx: TenantContext, config: DerivedConfig, scope: str, documents: tuple[DerivedDocument, ...]
 ) -> Iterator[PushedRecord]:
     own = scope != ctx.tenant.access.scope

@@ -88,7 +88,7 @@ class SourceMark:
 
 def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
     """Return a tenant's sources of derived documents, by the source they are derived from."""
-    return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
+    return {source.of: source for source in tenant.sources if isinstance(source, DerivedConfig)}
 
 
 def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
@@ -157,8 +157,8 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         step.move_marks()
         return 0
     changed: dict[str, Mapping[str, str]] = {}
-    documents = _documents(ctx, work, parsed)
-    for files in _repositories(documents):
+    documents = _list_documents(ctx, work, parsed)
+    for files in _iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
         surveyed = survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
@@ -167,7 +167,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
-        code.derivations.set_fingerprints(ctx.ref, {one.source: "" for one in documents})
+        code.derivations.set_fingerprints(ctx.ref, {document.source: "" for document in documents})
         code.kinds.record(ctx.ref, changed)
     return len(changed)
 
@@ -194,11 +194,13 @@ def changed_labels(
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
-    wanted = {one.document_id: by_path.get(path_from_uri(one.uri), {}) for one in documents}
+    wanted = {
+        document.document_id: by_path.get(path_from_uri(document.uri), {}) for document in documents
+    }
     return {
-        one.document_id: wanted[one.document_id]
-        for one in documents
-        if wanted[one.document_id] != one.kinds
+        document.document_id: wanted[document.document_id]
+        for document in documents
+        if wanted[document.document_id] != document.kinds
     }
 
 
@@ -359,7 +361,7 @@ def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     }
 
 
-def _documents(
+def _list_documents(
     ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
     """Return the documents that the build has after this slice, each with its newest facts."""
@@ -367,7 +369,7 @@ def _documents(
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 
-def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
+def _iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
     """Yield the documents of each source and scope separately, so that scopes stay independent."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
@@ -392,7 +394,7 @@ def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> di
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)
     }
-    return {one.document_id: found[one.document_id] for one in documents}
+    return {document.document_id: found[document.document_id] for document in documents}
 
 
 def _is_label_fact(kind: str) -> bool:
@@ -416,8 +418,8 @@ def _read_facts(
         wants_kind: returns whether to read facts of a kind.
     """
     by_text: dict[str, list[CodeDocument]] = {}
-    for one in documents:
-        by_text.setdefault(one.chunk_set_key, []).append(one)
+    for document in documents:
+        by_text.setdefault(document.chunk_set_key, []).append(document)
     # The lake sorts its rows by these keys: a batch of neighbours is read from few row groups.
     for batch in batched(sorted(by_text), _BATCH):
         with _pause_collector():

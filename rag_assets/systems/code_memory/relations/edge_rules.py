@@ -64,7 +64,7 @@ def _build_two_ended_rule(kind: str, source: str, target: str) -> Callable[[Fact
     return build_edges
 
 
-def _edges_of_signature(fact: Fact) -> list[Triple]:
+def _list_edges_of_signature(fact: Fact) -> list[Triple]:
     """Return edges to the classes that a method takes and returns; built-in types yield none."""
     types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     takes = [name for one in types for name in one.split(_OR)]
@@ -76,7 +76,7 @@ def _edges_of_signature(fact: Fact) -> list[Triple]:
     return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
-def _edges_of_call(fact: Fact) -> list[Triple]:
+def _list_edges_of_call(fact: Fact) -> list[Triple]:
     """Return the edge of a call, and an edge to the named class; the method may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
@@ -85,7 +85,7 @@ def _edges_of_call(fact: Fact) -> list[Triple]:
     return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
 
 
-def _edges_of_table_statement(fact: Fact) -> list[Triple]:
+def _list_edges_of_table_statement(fact: Fact) -> list[Triple]:
     """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
@@ -107,7 +107,7 @@ def of_event(fact: Fact) -> list[Triple]:
     return [("listens_to", str(fact.values["listener"]), event)]
 
 
-def _edges_of_model_relation(fact: Fact) -> list[Triple]:
+def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
     """Return edges to the model that a relation leads to, and to tables and models in between."""
     given = fact.values.get("arguments", {})
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
@@ -115,7 +115,7 @@ def _edges_of_model_relation(fact: Fact) -> list[Triple]:
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
 
 
-def _edges_of_authorization(fact: Fact) -> list[Triple]:
+def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
     """Return edges to the checked ability, the checked model, and the policies that may decide."""
     model, source, method = (
         str(fact.values.get("model", "")),
@@ -133,30 +133,30 @@ def _edges_of_authorization(fact: Fact) -> list[Triple]:
     return [*found, ("authorizes", source, model), *asked]
 
 
-def _edges_of_ability(fact: Fact) -> list[Triple]:
+def _list_edges_of_ability(fact: Fact) -> list[Triple]:
     """Return the edge from an ability to the method that decides it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
-def _edges_of_guard(fact: Fact) -> list[Triple]:
+def _list_edges_of_guard(fact: Fact) -> list[Triple]:
     """Return edges from a controller, or some of its methods, to their middleware."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
-    guarded = [f"{fact.symbol}::{one}" for one in methods] or [fact.symbol]
+    guarded = [f"{fact.symbol}::{method}" for method in methods] or [fact.symbol]
     return [("guarded_by", one, target) for one in guarded]
 
 
-def _edges_of_applied_rule(fact: Fact) -> list[Triple]:
+def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
     """Return edges to the globs of the files that a rule applies to."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
     if fact.values.get("always"):
         globs = [EVERY_FILE]
-    return [("applies_to", fact.symbol, GLOB + one) for one in globs]
+    return [("applies_to", fact.symbol, GLOB + glob) for glob in globs]
 
 
-def _edges_of_mention(fact: Fact) -> list[Triple]:
+def _list_edges_of_mention(fact: Fact) -> list[Triple]:
     """Return edges to what a document mentions: a file, or a definition with a unique name."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
@@ -176,17 +176,17 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     return [CALLED + key for key in list_keys(name)]
 
 
-def _edges_of_operation(fact: Fact) -> list[Triple]:
+def _list_edges_of_operation(fact: Fact) -> list[Triple]:
     method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
     return [("serves", fact.symbol, ENDPOINT + format_endpoint(method, path))]
 
 
-def _edges_of_mapping(fact: Fact) -> list[Triple]:
+def _list_edges_of_mapping(fact: Fact) -> list[Triple]:
     table = fact.values.get("table")
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
 
 
-def _edges_of_environment(fact: Fact) -> list[Triple]:
+def _list_edges_of_environment(fact: Fact) -> list[Triple]:
     """Return the edge to an environment variable, from the setting it fills if that is known."""
     of, key = fact.values.get("setting"), fact.values.get("key")
     source = OWN_SETTING + of if _is_text(of) else fact.symbol
@@ -202,12 +202,12 @@ def _is_class(name: str) -> bool:
 
 
 OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
-    "declares": _edges_of_signature,
+    "declares": _list_edges_of_signature,
     "imports": _build_rule("imports"),
     "extends": _build_rule("extends"),
     "implements": _build_rule("implements"),
     "uses_trait": _build_rule("uses_trait"),
-    "calls": _edges_of_call,
+    "calls": _list_edges_of_call,
     "creates_object": _build_rule("makes"),
     "takes": _build_rule("takes"),
     "dispatches": _build_rule("dispatches"),
@@ -216,19 +216,19 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     **dict.fromkeys(EVENTS, of_event),
     "observes": _build_two_ended_rule("observes", "observer", "model"),
     "policy_of": _build_two_ended_rule("authorizes", "policy", "model"),
-    "authorizes": _edges_of_authorization,
-    "defines_ability": _edges_of_ability,
+    "authorizes": _list_edges_of_authorization,
+    "defines_ability": _list_edges_of_ability,
     "binds": _build_two_ended_rule("binds", "abstract", "concrete"),
     "queries_table": _build_rule("queries_table", TABLE, "table"),
     "configured_by": _build_rule("configured_by", CONFIG, "key"),
-    "reads_env": _edges_of_environment,
-    "schema": _edges_of_table_statement,
-    "relation": _edges_of_model_relation,
-    "guards": _edges_of_guard,
-    "applies_to": _edges_of_applied_rule,
-    "mentions": _edges_of_mention,
-    "operation": _edges_of_operation,
-    "eloquent_class": _edges_of_mapping,
+    "reads_env": _list_edges_of_environment,
+    "schema": _list_edges_of_table_statement,
+    "relation": _list_edges_of_model_relation,
+    "guards": _list_edges_of_guard,
+    "applies_to": _list_edges_of_applied_rule,
+    "mentions": _list_edges_of_mention,
+    "operation": _list_edges_of_operation,
+    "eloquent_class": _list_edges_of_mapping,
     "depends_on": _build_rule("depends_on", PACKAGE, "package"),
     "changed_by": _build_two_ended_rule("changed_by", "file", "run"),
 }
@@ -254,15 +254,15 @@ def edges_of_event(fact: Fact) -> list[Triple]:
     return [(kind, _own_name(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
 
-def _edges_of_member(fact: Fact) -> list[Triple]:
+def _list_edges_of_member(fact: Fact) -> list[Triple]:
     owner = fact.symbol.rpartition(".")[0]
     return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if owner else []
 
 
-def _edges_of_python(fact: Fact) -> list[Triple]:
+def _list_edges_of_python(fact: Fact) -> list[Triple]:
     """Return the edges of a Python fact; the fact spells names as described in naming."""
     if fact.kind == "declares":
-        return _edges_of_member(fact)
+        return _list_edges_of_member(fact)
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
@@ -276,15 +276,15 @@ def _edges_of_python(fact: Fact) -> list[Triple]:
 _MOST_NAMES: Final = 50
 
 
-def _edges_of_javascript(fact: Fact) -> list[Triple]:
+def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "declares":
-        return _edges_of_member(fact)
+        return _list_edges_of_member(fact)
     if fact.kind == "fetches":
         path = requested_template(str(values.get("path", "")))
-        asked = format_endpoint(str(values.get("method", "")), path)
-        return [("requests", _own_name(fact.symbol), ENDPOINT + asked)]
+        endpoint = format_endpoint(str(values.get("method", "")), path)
+        return [("requests", _own_name(fact.symbol), ENDPOINT + endpoint)]
     if fact.kind in READING:
         return read_settings(fact, _own_name(fact.symbol))
     if fact.kind == "imports":
@@ -298,7 +298,7 @@ def _edges_of_javascript(fact: Fact) -> list[Triple]:
     return [(fact.kind, _own_name(fact.symbol), target)]
 
 
-def _edges_of_java(fact: Fact) -> list[Triple]:
+def _list_edges_of_java(fact: Fact) -> list[Triple]:
     """Return the edges of a Java fact; a type without an import is in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
@@ -313,17 +313,19 @@ def _edges_of_java(fact: Fact) -> list[Triple]:
     own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
     # At most one package can have such a type; otherwise javac would report an ambiguous name.
     packages = [own, *fact.values.get("packages", ())]
-    return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
+    return [
+        (fact.kind, symbol, f"{package}.{name}".lstrip(".")) for package in dict.fromkeys(packages)
+    ]
 
 
-def _edges_of_swift(fact: Fact) -> list[Triple]:
+def _list_edges_of_swift(fact: Fact) -> list[Triple]:
     """Return the edges of a Swift fact; types of one module need no qualifier."""
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
-    return _edges_of_java(fact)
+    return _list_edges_of_java(fact)
 
 
-def _edges_of_go(fact: Fact) -> list[Triple]:
+def _list_edges_of_go(fact: Fact) -> list[Triple]:
     """Return the edges of a Go fact; packages are folders."""
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
@@ -338,7 +340,7 @@ def _edges_of_go(fact: Fact) -> list[Triple]:
     return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
 
 
-def _edges_of_rust(fact: Fact) -> list[Triple]:
+def _list_edges_of_rust(fact: Fact) -> list[Triple]:
     """Return the edges of a Rust fact; modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
@@ -386,7 +388,7 @@ _SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename"
 """Edge kinds by the action of a statement on a table."""
 
 
-def _edges_of_sql(fact: Fact) -> list[Triple]:
+def _list_edges_of_sql(fact: Fact) -> list[Triple]:
     """Return the edges of an SQL fact: actions on tables, and tables that SQL statements name."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
@@ -396,7 +398,7 @@ def _edges_of_sql(fact: Fact) -> list[Triple]:
     found = [(kind, name, TABLE + _strip_qualifier(name))] if kind is not None else []
     named = "references" if is_table else "queries_table"
     tables = [_strip_qualifier(str(one)) for one in values.get("tables", ())]
-    return [*found, *((named, name, TABLE + one) for one in tables)]
+    return [*found, *((named, name, TABLE + table) for table in tables)]
 
 
 def _strip_qualifier(name: str) -> str:
@@ -433,12 +435,12 @@ def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
 
 
 SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
-    "python": _edges_of_python,
-    "javascript": _edges_of_javascript,
-    "java": _edges_of_java,
-    "swift": _edges_of_swift,
-    "go": _edges_of_go,
-    "rust": _edges_of_rust,
-    "sql": _edges_of_sql,
+    "python": _list_edges_of_python,
+    "javascript": _list_edges_of_javascript,
+    "java": _list_edges_of_java,
+    "swift": _list_edges_of_swift,
+    "go": _list_edges_of_go,
+    "rust": _list_edges_of_rust,
+    "sql": _list_edges_of_sql,
 }
 """The edge rule of each name style."""

@@ -171,7 +171,7 @@ def build_relations(
     edges: dict[tuple[str | int, ...], Edge] = {}
     facts = [*facts]
     for fact in facts:
-        if fact.kind == "defines_setting" and (setting := _setting(fact, hashes)):
+        if fact.kind == "defines_setting" and (setting := _find_setting(fact, hashes)):
             symbols.setdefault((setting.name, setting.line_start, setting.called), setting)
         if fact.kind == "defines_ability":
             ability = _ability(fact)
@@ -182,8 +182,8 @@ def build_relations(
             lines = fact.line_start, fact.line_end
             held = hashes.get(fact.symbol)
             for called in fact.values.get("called", ("",)):
-                found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
-                symbols.setdefault((fact.symbol, lines[0], called), found)
+                symbol = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
+                symbols.setdefault((fact.symbol, lines[0], called), symbol)
         is_stated = names != "none" or fact.kind in _EVERYWHERE | _SUPERTYPES
         for edge in _edges(fact, names) if is_stated else ():
             # Each place is kept of what an index resolves, because each may have other candidates.
@@ -226,7 +226,7 @@ def _ability(fact: Fact) -> Symbol:
     )
 
 
-def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
+def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     """Return the symbol of a key in a settings file, or of an environment variable with a value."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
     held = hashes.get(fact.symbol)

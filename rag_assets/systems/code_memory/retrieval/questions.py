@@ -66,11 +66,13 @@ def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
     like: list[FoundSymbol] = []
     for tried in _list_search_attempts(words, whole if is_name else ""):
         like = [one for stems in tried for one in view.like(stems, _LOOKED_AT)]
-        if any(one.name.startswith(first) for one in like):
+        if any(found_symbol.name.startswith(first) for found_symbol in like):
             break
-    if any(one.name.startswith(first) for one in like):
-        like = [one for one in like if one.name.startswith(first)]
-    found = {_shorten_name(one): _shorten_name(one).lower() for one in like}
+    if any(found_symbol.name.startswith(first) for found_symbol in like):
+        like = [found_symbol for found_symbol in like if found_symbol.name.startswith(first)]
+    found = {
+        _shorten_name(found_symbol): _shorten_name(found_symbol).lower() for found_symbol in like
+    }
     asked = [whole] if is_name else words
     return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
 
@@ -92,12 +94,12 @@ def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str
         yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
 
 
-def _shorten_name(one: FoundSymbol) -> str:
+def _shorten_name(found_symbol: FoundSymbol) -> str:
     """Return a name in its usual short form."""
     for prefix in ("route:", "table:"):
-        if one.name.startswith(prefix):
-            return one.name.removeprefix(prefix)
-    return one.name.rpartition("\\")[2]
+        if found_symbol.name.startswith(prefix):
+            return found_symbol.name.removeprefix(prefix)
+    return found_symbol.name.rpartition("\\")[2]
 
 
 def _rate_similarity(name: str, words: list[str]) -> float:
@@ -137,7 +139,11 @@ async def report_unknown_names(
     view = await run_sync(Views(services).view, progress)
     request = progress.search.request
     candidates = await run_sync(partial(_find_undefined_names, view, request))
-    unknown = [one for one in candidates if not await _occurs_in_texts(services, progress, one)]
+    unknown = [
+        candidate
+        for candidate in candidates
+        if not await _occurs_in_texts(services, progress, candidate)
+    ]
     if not unknown:
         return answer
     nearest = await run_sync(lambda: [nearest_names(view, one.name) for one in unknown])
@@ -167,20 +173,24 @@ def _find_undefined_names(view: View, request: SearchRequest) -> list[_AskedName
             asked.append(_AskedName(field, plain, TABLE + plain if field == _GIVEN[2] else name))
     names = asked_names(request.query).names
     asked += [_AskedName("query", one, one) for one in names if _SYMBOL.fullmatch(one)]
-    return [one for one in asked[:_MOST_NAMES] if not _is_defined(view, one)]
+    return [asked_name for asked_name in asked[:_MOST_NAMES] if not _is_defined(view, asked_name)]
 
 
-def _is_defined(view: View, asked: _AskedName) -> bool:
-    if view.named(asked.lookup) or view.find_by_suffix(asked.name) or view.files_called(asked.name):
+def _is_defined(view: View, asked_name: _AskedName) -> bool:
+    if (
+        view.named(asked_name.lookup)
+        or view.find_by_suffix(asked_name.name)
+        or view.files_called(asked_name.name)
+    ):
         return True
-    return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
+    return asked_name.field == _GIVEN[2] and bool(view.edges([asked_name.lookup], "in").edges)
 
 
 async def _occurs_in_texts(
-    services: SearchServices, progress: SearchProgress, asked: _AskedName
+    services: SearchServices, progress: SearchProgress, asked_name: _AskedName
 ) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
-    parts = [part for part in name_parts(asked.name, folded=False) if part]
+    parts = [part for part in name_parts(asked_name.name, folded=False) if part]
     if not parts:
         return False
     if progress.scopes is None:
@@ -194,7 +204,10 @@ async def _occurs_in_texts(
     wanted = [Ranking("words", found) for found in rankings]
     confirmed = await Verify(services).confirmed(progress, wanted)
     return all(
-        any(one.matched >= len(parse_query_words(part).terms) for one in ranking.candidates)
+        any(
+            candidate.matched >= len(parse_query_words(part).terms)
+            for candidate in ranking.candidates
+        )
         for part, ranking in zip(parts, confirmed.rankings, strict=True)
     )
 

@@ -164,7 +164,7 @@ class _File:
     def imports(self, name: str) -> bool:
         """Return whether an import in this file contains a name."""
         found = self.names.get(name)
-        return found is not None and any(one.kind == "import" for one in found.uses)
+        return found is not None and any(use.kind == "import" for use in found.uses)
 
 
 def uses_of_nodes(
@@ -178,11 +178,14 @@ def uses_of_nodes(
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
-    wanted = dict.fromkeys(one.name for one in targets)
+    wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
         return UsesFound()
     other_names = dict.fromkeys(
-        name for one in targets for name in (one.owner, one.stem) if name and name not in wanted
+        name
+        for target in targets
+        for name in (target.owner, target.stem)
+        if name and name not in wanted
     )
     names = view.name_uses([*wanted], [*other_names], MOST_ROWS)
     files = _files(names.rows)
@@ -205,9 +208,11 @@ class _Resolving:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for known in stated:
-            self._stated.add((known.uri, known.line_start, _last_part(known.target, known.uri)))
-            self._evidence[known.source, known.target].append(known.evidence)
+        for relation in stated:
+            self._stated.add(
+                (relation.uri, relation.line_start, _last_part(relation.target, relation.uri))
+            )
+            self._evidence[relation.source, relation.target].append(relation.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
@@ -314,7 +319,7 @@ class _Resolving:
             return ""
         if len({*candidates, target.node.name}) == 1:
             return "only definition"
-        owners = {_get_owner(one) for one in candidates}
+        owners = {_get_owner(candidate) for candidate in candidates}
         is_one = (file.row.source, target.family, target.name) in self._one_method
         is_one = is_one and target.node.name in candidates and place.receiver not in owners
         return "only method" if is_one else ""
@@ -329,7 +334,10 @@ class _Resolving:
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
-        return any(one != target.node.name and is_within(one, target.holder) for one in candidates)
+        return any(
+            candidate != target.node.name and is_within(candidate, target.holder)
+            for candidate in candidates
+        )
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
@@ -373,7 +381,7 @@ class _Resolving:
         }
         methods = [(source, name) for (source, *_), names in several.items() for name in names]
         edges = view.find_implementations(methods, "out") if methods else []
-        followed = {(one.source, one.stated_of, one.target) for one in edges}
+        followed = {(edge.source, edge.stated_of, edge.target) for edge in edges}
         found = set()
         for key, names in several.items():
             own = {
@@ -513,7 +521,7 @@ def is_within(name: str, holder: str) -> bool:
 
 def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
     """Return the innermost definition around a line."""
-    around = [one for one in symbols if one.line_start <= line <= one.line_end]
+    around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
     return min(around, key=lambda one: one.line_end - one.line_start, default=None)
 
 

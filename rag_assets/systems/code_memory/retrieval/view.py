@@ -147,9 +147,13 @@ class Reexports:
             frontier = []
             for edge in self.edges([HANDED + name for name in members], "in"):
                 target = edge.target.removeprefix(HANDED)
-                own = find_definition(target, path_from_uri(edge.uri), members)
+                definition = find_definition(target, path_from_uri(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
-                fresh = list_import_names(alias, own, members[own]) if own is not None else ()
+                fresh = (
+                    list_import_names(alias, definition, members[definition])
+                    if definition is not None
+                    else ()
+                )
                 frontier += [name for name in fresh if name not in known]
                 known |= dict.fromkeys(frontier)
             frontier = frontier[:_MOST]
@@ -158,7 +162,7 @@ class Reexports:
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to, by repository."""
         asked = dict.fromkeys(
-            HANDED + one for name in names for one in list_possible_reexports(name)
+            HANDED + reexport for name in names for reexport in list_possible_reexports(name)
         )
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*asked], "out") if asked else ():
@@ -287,7 +291,7 @@ class View:
             one.source
             for one in self._filter_permitted(self.relations.list_first_documents(sources))
         }
-        return [one for one in sources if one in found]
+        return [source for source in sources if source in found]
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that contains one of these parts."""
@@ -505,7 +509,7 @@ class View:
         ]
 
     def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
-        return [one for one in found if self.policy.permits(self.caller, one)]
+        return [place for place in found if self.policy.permits(self.caller, place)]
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:

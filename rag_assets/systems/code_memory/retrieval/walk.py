@@ -89,12 +89,14 @@ def describe_unresolved(
         unresolved: unresolved statements, by source.
     """
     found = [
-        (build_uri(source, one.path), one)
+        (build_uri(source, statement.path), statement)
         for source, statements in unresolved.items()
-        for one in statements
-        if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
+        for statement in statements
+        if _may_affect(
+            statement.about, question, [n for n in nodes if n.repository == source], nodes
+        )
     ]
-    readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
+    readable = {file.uri for file in view.files(list({FILE + uri for uri, _ in found}))}
     counts = [(uri, one) for uri, one in found if uri in readable]
     if not counts:
         return None
@@ -114,12 +116,12 @@ def describe_unfollowed_calls(
     """
     if question.kinds and "calls" not in question.kinds:
         return None
-    owners = sorted({_get_target_class(one) for one in calls} - {""})
+    owners = sorted({_get_target_class(call) for call in calls} - {""})
     if not owners:
         return None
     extends = view.edges(owners, "out", only=("extends",)).edges
-    facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
-    unfollowed = [one for one in calls if (one.source, _get_target_class(one)) in facades]
+    facades = {(extend.source, extend.stated_of) for extend in extends if extend.target == _FACADE}
+    unfollowed = [call for call in calls if (call.source, _get_target_class(call)) in facades]
     if not unfollowed:
         return None
     places = sorted({(one.uri, one.line_start, one.target) for one in unfollowed})
@@ -141,7 +143,7 @@ def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequ
         return _may_add_relations(about, question, own, nodes)
     if about:
         of = TABLES if about.startswith(TABLE) else ROUTES
-        return _is_requested(of, question) and any(one.name == about for one in own)
+        return _is_requested(of, question) and any(node.name == about for node in own)
     return any(_may_add_relations(one, question, own, nodes) for one in _KINDS_ADDED)
 
 
@@ -153,7 +155,7 @@ def _may_add_relations(
     if not nodes:
         return about == _choose_topic(question.name)
     types = (_STATING if question.direction == "out" else _TYPES)[about]
-    return any(one.source_type in types for one in own)
+    return any(node.source_type in types for node in own)
 
 
 def _is_requested(about: str, question: Question) -> bool:
@@ -361,7 +363,7 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     start_nodes = [node for node in found.nodes if node.name in found.start_names]
     by_name = uses_of_nodes(view, start_nodes, stated=found.relations)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
-    uses = [one for one in uses if not kinds or one.kind in kinds]
+    uses = [use for use in uses if not kinds or use.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
     found = replace(found, uses=tuple(uses[:MOST_USES]))
     if not left:
@@ -388,7 +390,7 @@ class _Walking:
     def begin(self, name: str) -> list[NodeKey]:
         """Return the nodes with a name, from every repository that has them."""
         self._nodes |= {(one.source, one.name): build_node(one) for one in self._view.named(name)}
-        self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
+        self._nodes |= {(file.repository, file.name): file for file in self._view.files([name])}
         if name.startswith(tuple(PREFIXES)):
             # Without a definition, the name is a node only if a readable edge names it.
             for edge in self._view.edges([name], "in").edges:
@@ -399,7 +401,7 @@ class _Walking:
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the edges of the frontier nodes; return the nodes that are new."""
         # Edges of a method also count as edges of its class.
-        own = self._edges(frontier, "in", only=(MEMBER,))
+        own = self._list_edges(frontier, "in", only=(MEMBER,))
         members = [(edge.source, edge.stated_of) for edge in own]
         # Code that creates an object uses the constructor of its class.
         made = [
@@ -407,7 +409,7 @@ class _Walking:
             for source, name in frontier
             if class_of_constructor(name)
         ]
-        edges = self._edges([*frontier, *members, *made], self._direction)
+        edges = self._list_edges([*frontier, *members, *made], self._direction)
         return self._add(edges)
 
     def add_implementations(
@@ -456,16 +458,16 @@ class _Walking:
             start_names=self._start_names,
         )
 
-    def _edges(
+    def _list_edges(
         self, nodes: Sequence[NodeKey], direction: Direction, *, only: Sequence[str] = ()
     ) -> list[FoundEdge]:
-        found = self._view.find_edges(nodes, self._nodes, direction, only=only)
-        if found.cut:
+        edges = self._view.find_edges(nodes, self._nodes, direction, only=only)
+        if edges.cut:
             self._why = f"more than {MOST_EDGES:,} relations at one step"
         wanted = set(nodes)
         return [
             edge
-            for edge in found.edges
+            for edge in edges.edges
             if (edge.source, get_stating_node(edge)) in wanted
             or (edge.source, edge.target) in wanted
         ]

@@ -82,7 +82,7 @@ def json_entries(text: str) -> Reading:
         tree.text = text  # Each mask keeps the length of the text it replaces.
     values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
     damaged = tree.root.type == "ERROR" or not values
-    entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
+    entries = list(_iter_tree_entries(tree, tree.root if damaged else values[0]))
     return _sort_entries(entries), not tree.has_errors
 
 
@@ -107,7 +107,7 @@ def toml_entries(text: str) -> Reading:
     A table is an entry with the path of its header; its keys are entries below it.
     """
     tree = SyntaxTree(text, "tree_sitter_toml", seconds=_PARSE_SECONDS)
-    return _sort_entries(list(_tree_entries(tree, tree.root))), not tree.has_errors
+    return _sort_entries(list(_iter_tree_entries(tree, tree.root))), not tree.has_errors
 
 
 _TOML_KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
@@ -116,7 +116,7 @@ _CONTAINERS: Final = frozenset({"object", "array", "inline_table"})
 _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 
-def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
+def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
     """Walk the tables, pairs and items below a node of a JSON or TOML tree, without recursion."""
     todo: list[tuple[Node, Path]] = [(root, ())]
     while todo:

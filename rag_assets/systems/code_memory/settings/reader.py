@@ -188,13 +188,13 @@ def _read_settings(text: str, language: str) -> CodeText:
     entries, whole = FORMATS[language](text)
     tops = [entry for entry in entries if len(entry.path) == 1]
     if language == "toml":
-        tops = _outermost_entries(entries)
+        tops = _list_outermost_entries(entries)
     operations = _read_operations(entries)
     units = _list_units(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
         entries_of_operations = [entry for entry, _ in operations]
         first, last = entries_of_operations[0].start, entries_of_operations[-1].end
-        units = [one for one in units if one.end <= first or one.start >= last]
+        units = [unit for unit in units if unit.end <= first or unit.start >= last]
         names = {entry.start: fact.symbol for entry, fact in operations}
         units += _list_units(
             text, entries_of_operations, symbol=lambda e: names[e.start], role="operation"
@@ -204,7 +204,7 @@ def _read_settings(text: str, language: str) -> CodeText:
     )
     facts: list[Fact] = [fact for _, fact in operations]
     facts += facts_of_entries(language, entries)
-    facts += islice(_setting_facts(language, entries), MOST_SETTINGS)
+    facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
@@ -217,7 +217,7 @@ read_toml: Final = partial(_read_settings, language="toml")
 read_yaml: Final = partial(_read_settings, language="yaml")
 
 
-def _outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
+def _list_outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
     """Return the outermost entries: tables by their header, and keys outside all tables."""
     found: list[Entry] = []
     at = 0
@@ -228,7 +228,7 @@ def _outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _setting_facts(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_setting_facts(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     """Yield facts `defines_setting` {name, of} for keys with scalars; names include outer keys.
 
     `of` is environment if the key is an environment variable.

@@ -205,26 +205,26 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
         symbols: the symbols so far, of which each is kept in memory once.
         entries: the number of files and occurrences so far.
     """
-    found = _Document()
+    document = _Document()
     for number, value in _read_fields(data):
-        if entries + len(found.occurrences) >= _MOST_ENTRIES:
+        if entries + len(document.occurrences) >= _MOST_ENTRIES:
             raise DocumentTooLarge(
                 f"the SCIP index has more than {_MOST_ENTRIES:,} files and occurrences",
                 hint="create a separate index for each subproject",
             )
         match number, value:
             case 1, memoryview():
-                found.path = str(value, "utf-8")
+                document.path = str(value, "utf-8")
             case 2, memoryview():
-                if (one := _read_occurrence(value)) is not None:
-                    line, start, end, symbol, is_definition = one
+                if (occurrence := _read_occurrence(value)) is not None:
+                    line, start, end, symbol, is_definition = occurrence
                     symbol = symbols.setdefault(symbol, symbol)
-                    found.occurrences.append((line, start, end, symbol, is_definition))
+                    document.occurrences.append((line, start, end, symbol, is_definition))
             case 5, memoryview() if len(value):
-                found.text_hash = hash_of_text(str(value, "utf-8"))
+                document.text_hash = hash_of_text(str(value, "utf-8"))
             case 6, int() if value in _ENCODINGS:
-                found.encoding = value
-    return found
+                document.encoding = value
+    return document
 
 
 def _read_occurrence(data: memoryview) -> _Found | None:

@@ -77,7 +77,7 @@ def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]
     """Return the keys by which a route is found: its path, each method with the path, its name."""
     path = path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
-    return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)
+    return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *named)
 
 
 def described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
@@ -126,9 +126,9 @@ def list_keys(said: str) -> tuple[str, ...]:
             path with a host or without its first slash, too; or a table's name.
     """
     said = said.strip()[:_LONGEST_NAME]
-    asked = parse_request(said)
-    if asked is not None:
-        method, path = asked
+    request = parse_request(said)
+    if request is not None:
+        method, path = request
         before = f"{method} " if method else ""
         paths = (path_template(path), requested_template(path))
         return tuple(dict.fromkeys(f"route {before}{one}" for one in paths))
@@ -269,10 +269,10 @@ def route_spellings(said: str) -> Iterator[str]:
     Args:
         said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
     """
-    asked = parse_request(said)
-    if asked is None:
+    request = parse_request(said)
+    if request is None:
         return
-    method, path = asked
+    method, path = request
     parts = requested_template(path).split("/")[1:]
     free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_FREE_PARTS:]
     for count in range(1, len(free) + 1):
@@ -288,10 +288,10 @@ def route_endings(said: str) -> Iterator[str]:
     Args:
         said: a requested path, such as `GET /api/invoices/42`.
     """
-    asked = parse_request(said)
-    if asked is None:
+    request = parse_request(said)
+    if request is None:
         return
-    method, path = asked
+    method, path = request
     for end in [*path_suffixes(requested_template(path))][1:]:
         before, _, last = end.rpartition("/")
         free = [f"{before}/{{}}"] if before and last != "{}" else []
@@ -380,4 +380,4 @@ def find_policy_method(fact: Fact) -> str:
 def method_of_ability(ability: str) -> str:
     """Return the policy method that decides about an ability: `force-delete` to forceDelete."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
-    return first + "".join(one[:1].upper() + one[1:] for one in others)
+    return first + "".join(other[:1].upper() + other[1:] for other in others)

@@ -255,9 +255,9 @@ def spellings(name: str, short: str) -> Iterator[str]:
         keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
         yield from (CALLED + key for key in keys)
     elif "#" in name:
-        yield from _javascript_spellings(name)
+        yield from _iter_javascript_spellings(name)
     elif "." in name and "\\" not in name:
-        yield from _python_spellings(name)
+        yield from _iter_python_spellings(name)
 
 
 def own_spellings(name: str) -> Iterator[str]:
@@ -350,7 +350,7 @@ def _resolve_relative(spelling: str, path: str) -> str:
     return ".".join([*filter(None, package[:kept]), name])
 
 
-def _python_spellings(name: str) -> Iterator[str]:
+def _iter_python_spellings(name: str) -> Iterator[str]:
     parts = name.split(".")
     for at in range(max(0, len(parts) - _LONGEST), len(parts)):
         rest = ".".join(parts[at:])
@@ -360,9 +360,9 @@ def _python_spellings(name: str) -> Iterator[str]:
         yield OWN + rest
 
 
-def _javascript_spellings(name: str) -> Iterator[str]:
+def _iter_javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
-    yield from (OWN + one for one in local_names(name) if one != name)
+    yield from (OWN + local_name for local_name in local_names(name) if local_name != name)
     parts = module.split("/")
     for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
         rest = "/".join(parts[at:])

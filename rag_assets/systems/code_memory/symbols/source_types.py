@@ -182,7 +182,7 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
         return "doc"
     if role == "key":
         return told if told in _OF_KEYS else "code"
-    owner = _type_of_owner(symbol, kinds)
+    owner = _find_type_of_owner(symbol, kinds)
     if role == "relation" and owner == "model":
         return "model_relation"
     if role in _MEMBERS:
@@ -191,7 +191,7 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     return owner or (told if told in _OF_FILES else "code")
 
 
-def _type_of_owner(symbol: str, kinds: Kinds) -> str | None:
+def _find_type_of_owner(symbol: str, kinds: Kinds) -> str | None:
     """Return the type of the innermost definition around a name; the key "" is the file's type."""
     name = symbol
     while name:

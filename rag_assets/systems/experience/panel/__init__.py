@@ -105,7 +105,7 @@ async def patterns(visit: Visit) -> Response:
         is_filtered=bool(given.keys() - {"order", "merging"}),
         is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
         choices=await room.read(partial(administration.choices, record)),
-        projects={one.id: one.name for one in projects[:MAX_CHOICES]},
+        projects={project.id: project.name for project in projects[:MAX_CHOICES]},
         report=await room.read(partial(administration.report, record)),
         merging=merging,
     )
@@ -126,8 +126,8 @@ async def pattern(visit: Visit) -> Response:
         entries=details.entries[start : start + _ENTRIES],
         following=start + _ENTRIES if start + _ENTRIES < len(details.entries) else None,
         merges=details.merges[::-1][:_MERGES],
-        mergeable={one.id for one in details.entries} if len(details.entries) > 1 else set(),
-        projects={one.id: one.name for one in projects},
+        mergeable={entry.id for entry in details.entries} if len(details.entries) > 1 else set(),
+        projects={project.id: project.name for project in projects},
     )
 
 
@@ -137,7 +137,7 @@ async def checkpoints(visit: Visit) -> Response:
     found = await room.read(partial(room.experience.checkpoints.latest, room.record.id, _PAGE))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
     report = await room.read(partial(room.experience.administration.report, room.record))
-    names = {one.id: one.name for one in projects}
+    names = {project.id: project.name for project in projects}
     return visit.html("checkpoints.html", checkpoints=found, projects=names, report=report)
 
 

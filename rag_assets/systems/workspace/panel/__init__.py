@@ -435,7 +435,7 @@ def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str,
 
 
 def _parse_status(text: str) -> RecordStatus | None:
-    return next((one for one in get_args(RecordStatus) if one == text), None)
+    return next((arg for arg in get_args(RecordStatus) if arg == text), None)
 
 
 def _find_remedy(kind: FailureKind | None) -> str:

@@ -133,7 +133,7 @@ class ForeignDatabase:
         with self._explain_errors(source_type):
             result = self._execute(statement, parameters, _FETCHED)
         try:
-            yield [one.name for one in columns], self._fetch_rows(result, source_type)
+            yield [column.name for column in columns], self._fetch_rows(result, source_type)
         finally:
             with suppress(SQLAlchemyError):
                 result.close()
@@ -168,7 +168,7 @@ class ForeignDatabase:
         statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
             columns = self._describe_columns(statements)
-            names = [one.name.lower() for one in columns]
+            names = [column.name.lower() for column in columns]
             self._require_columns("tree", names, ("id",))
             result = self._execute(statements.all_rows(columns), {}, _FETCHED_KEYS)
             return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
@@ -181,11 +181,11 @@ class ForeignDatabase:
         """
         if source_type not in self._columns:
             with self._explain_errors(source_type):
-                found = self._describe_columns(self._statements_for_type(source_type))
+                columns = self._describe_columns(self._statements_for_type(source_type))
             self._require_columns(
-                source_type, [one.name.lower() for one in found], ("id", "updated_at")
+                source_type, [one.name.lower() for one in columns], ("id", "updated_at")
             )
-            self._columns[source_type] = found
+            self._columns[source_type] = columns
         return self._columns[source_type]
 
     def _describe_columns(self, statements: Statements) -> list[Column]:
@@ -304,15 +304,15 @@ def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
 
 def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
     kind = url.get_backend_name()
-    found = find_dialect(kind)
-    if found is None:
+    dialect = find_dialect(kind)
+    if dialect is None:
         raise ConfigurationError(
             f"source {config.name!r}: url: {config.url} names a database of the kind {kind},"
             " from which records cannot be pulled",
             hint=f"use one of {', '.join(supported_databases())}; or have the application push"
             " its records",
         )
-    return found
+    return dialect
 
 
 @contextmanager
@@ -340,10 +340,10 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
 
 def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
-    given = resolve_reference(where, config.url)
+    reference = resolve_reference(where, config.url)
     try:
         # The errors below must not be chained, because SQLAlchemy's errors quote the URL.
-        url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
+        url = make_url(_SCHEME.sub("postgresql+psycopg://", reference))
         dialect = _require_dialect(url, config)
         is_postgres = url.get_backend_name() == "postgresql"
         options = _postgres_arguments(config) if is_postgres else {}
@@ -388,7 +388,7 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
     if original is None:
         return type(error).__name__
     state = getattr(original, "sqlstate", None)
-    number = next((one for one in original.args[:1] if isinstance(one, int)), None)
+    number = next((arg for arg in original.args[:1] if isinstance(arg, int)), None)
     code = state or number
     named = type(original).__name__ + (f" ({code})" if code else "")
     about = getattr(getattr(original, "diag", None), "message_primary", None)

@@ -226,7 +226,7 @@ class Statements:
 
     def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
         """Return the statement for some columns of all rows, in any order; see rows()."""
-        wanted = [one for name in names for one in columns if one.name.lower() == name]
+        wanted = [column for name in names for column in columns if column.name.lower() == name]
         inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
         return self._build_limited_select(wanted, inner, MOST_KEY_BYTES)
 
@@ -236,19 +236,21 @@ class Statements:
 
     def _build_limited_select(self, columns: Sequence[Column], inner: str, most: int) -> str:
         """Return the statement for the values of rows within the size limit."""
-        sizes = {one.name: size for one in columns if (size := self._build_size(one))}
+        sizes = {column.name: size for column in columns if (size := self._build_size(column))}
         if not sizes:
             names = ", ".join(map(self._quote_column, columns))
             return f"SELECT {names}, 0 FROM ({inner}) judged"  # noqa: S608
         fence, total = self._dialect.fence, " + ".join(sizes.values())
         fenced = f"({inner}{fence}) fenced"
         sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
-        values = ", ".join(self._build_value(one, sizes.get(one.name), most) for one in columns)
+        values = ", ".join(
+            self._build_value(column, sizes.get(column.name), most) for column in columns
+        )
         # The largest of n columns has at least one nth of the bytes.
         places = " ".join(
-            f"WHEN {sizes[one.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
-            for place, one in enumerate(columns, start=1)
-            if one.name in sizes
+            f"WHEN {sizes[column.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
+            for place, column in enumerate(columns, start=1)
+            if column.name in sizes
         )
         largest = f"CASE WHEN {_SIZE} <= {most} THEN 0 {places} END"
         return f"SELECT {values}, {largest} AS {_LARGEST} FROM {sized}"  # noqa: S608

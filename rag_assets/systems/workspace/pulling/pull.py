@@ -211,7 +211,7 @@ def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     Raises:
         UnknownSource: no source matches.
     """
-    found = [one for one in tenant.sources if isinstance(one, SqlConfig)]
+    found = [source for source in tenant.sources if isinstance(source, SqlConfig)]
     chosen = [one for one in found if named in {None, one.name}]
     if not chosen:
         which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
@@ -260,7 +260,9 @@ def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
 
     That another process pulls the source is reported only if there is no other failure.
     """
-    return next((one for one in failures if not isinstance(one, TenantLocked)), failures[0])
+    return next(
+        (failure for failure in failures if not isinstance(failure, TenantLocked)), failures[0]
+    )
 
 
 def is_due(state: SourceState | None, now: datetime) -> bool:
@@ -281,7 +283,7 @@ def _list_source_names(record: TenantRecord) -> list[str]:
     except ConfigurationError:
         # The tenant's syncs report this error.
         return []
-    return [one.name for one in tenant.sources if isinstance(one, SqlConfig)]
+    return [source.name for source in tenant.sources if isinstance(source, SqlConfig)]
 
 
 _BATCH = 2_000

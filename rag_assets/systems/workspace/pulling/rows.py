@@ -73,8 +73,8 @@ def to_text(value: Any, _: ZoneInfo) -> Any:
 
 
 def _value_text(value: Any, zone: ZoneInfo) -> str:
-    found = to_text(value, zone)
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+    text = to_text(value, zone)
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
 
 
 def parse_json_value(value: Any, _: ZoneInfo) -> Any:

@@ -133,16 +133,18 @@ class PullStates(CatalogQueries):
         """
         place = {"tenant": ref.id, "source": config.name, "source_type": source_type}
         rows = {
-            row_key(source_type, one.source_id): {
+            row_key(source_type, set_aside.source_id): {
                 **place,
-                "row_key": row_key(source_type, one.source_id),
-                "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(one.source_id))[:512]
+                "row_key": row_key(source_type, set_aside.source_id),
+                "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id))[
+                    :512
+                ]
                 or "(none)",
-                "field": one.column[:200],
-                "problem": one.problem[:500],
-                "awaited_page": one.awaited_page,
+                "field": set_aside.column[:200],
+                "problem": set_aside.problem[:500],
+                "awaited_page": set_aside.awaited_page,
             }
-            for one in bad
+            for set_aside in bad
         }
         with self._database.begin_tenant(ref) as connection:
             if mended:
@@ -354,7 +356,7 @@ class SourceLocks(CatalogQueries):
         """Return which of these sources, by tenant and name, a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))
-        return {one for one in sources if _lock_key(*one) in held}
+        return {source for source in sources if _lock_key(*source) in held}
 
 
 def _lock_key(tenant_id: str, source: str) -> int:

@@ -65,7 +65,7 @@ class Repository:
         """What no change touched is told at any moment, and no relation leads to nothing."""
         walker = Walker(self.driver.session.catalog)
         walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
-        told = [(one.kind, one.target) for one in walk.relations]
+        told = [(relation.kind, relation.target) for relation in walk.relations]
         assert told == [("extends", "steady.base.Steady")], self.done
         [steady] = walker.symbols(TENANT, Caller(), name="steady.base.Steady")
         assert steady.line_start == 1
@@ -146,4 +146,4 @@ def test_killed_at_moments_all_over_its_way(repository: Repository) -> None:
 def test_killed_at_random_moments(repository: Repository) -> None:
     chance = random.Random(SEED)
     outcomes = [killed_round(repository, kill_after=chance.uniform(0.1, 2.5)) for _ in range(KILLS)]
-    assert sum(one.code == KILLED for one in outcomes) >= KILLS // 3
+    assert sum(outcome.code == KILLED for outcome in outcomes) >= KILLS // 3

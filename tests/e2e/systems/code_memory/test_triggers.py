@@ -54,7 +54,7 @@ class Followed:
             walk = walker.relations(tenant, Caller(), "shop.base.Base", direction="in")
         except UnknownTenant:
             return set()  # The daemon has not read tenants.yaml yet.
-        return {one.source for one in walk.relations if one.kind == "extends"}
+        return {relation.source for relation in walk.relations if relation.kind == "extends"}
 
     def wait(self, trigger: str, condition: Callable[[], bool]) -> None:
         self.seconds[trigger] = wait_for(condition, PATIENCE, trigger)

@@ -75,7 +75,7 @@ def orchestrator(
 
 
 def solutions(patterns: tuple[Pattern, ...]) -> list[str]:
-    return [one.solution for one in patterns]
+    return [pattern.solution for pattern in patterns]
 
 
 def test_projects_learn_from_each_other(orchestrator: Orchestrator) -> None:
@@ -96,7 +96,7 @@ def test_projects_learn_from_each_other(orchestrator: Orchestrator) -> None:
     question = "Our sign-in check hangs on the build server but is green locally"
     answer = client.experience_for_failure(question, agent_type="tester", project_id=second)
     assert solutions(answer.patterns) == ["Wait for the response of /api/session before the click."]
-    assert [str(one) for one in answer.patterns[0].projects] == [first]
+    assert [str(project) for project in answer.patterns[0].projects] == [first]
     assert client.experience_for_failure(question, project_id=first).patterns == ()
     counts = client.experience_feedback(answer.query_id, answer.patterns[0].id, "helped")
     assert (counts.success_count, counts.failure_count) == (2, 0)

@@ -228,7 +228,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
     workspace.put_page("leaking")
     workspace.put("page", "leaking", {"title": "Warblers", "blocks": blocks})
     found(workspace, "warbler")
-    told = [one.payload for one in workspace.client.events(kind="secret_dropped").events]
+    told = [event.payload for event in workspace.client.events(kind="secret_dropped").events]
     mine = [one for one in told if one.get("id") == "leaking"]
     assert {(one["type"], one["rule"]) for one in mine} == {("page", "described-ghp")}
     assert all("chunk" in one for one in mine)

@@ -161,7 +161,7 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         page.get_by_label("Its id").fill("no-such-page")
         follow(page.get_by_role("button", name="Index it again"))
         assert "no such page" in page.get_by_role("alert").inner_text()
-        assert [one for one in watched.errors if "404" not in one] == []
+        assert [error for error in watched.errors if "404" not in error] == []
 
 
 def test_switching_off_is_asked_first_and_on_again_indexes_all(
@@ -284,7 +284,7 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
         follow(page.get_by_role("link", name="Handbook"))
         page.get_by_role("heading", level=1, name="Handbook").wait_for()
         readers = page.get_by_role("region", name="Readers").locator("tbody tr").all_inner_texts()
-        assert [" ".join(one.split()) for one in readers] == [
+        assert [" ".join(reader.split()) for reader in readers] == [
             "group:ops Handbook",
             "members All pages",
         ]
@@ -360,7 +360,7 @@ def test_settings_are_saved_and_another_model_waits(wiki: Wiki, browser: Browser
         assert (status["pending_model"], status["queue_depth"]) == (None, 0)
         page.reload()
         assert "vectors are searched in pgvector" in page.locator("#watch").inner_text()
-        refused = [one for one in watched.errors if "422" not in one]
+        refused = [error for error in watched.errors if "422" not in error]
         assert refused == []
 
 

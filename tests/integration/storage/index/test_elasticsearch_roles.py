@@ -129,4 +129,4 @@ def test_an_account_with_a_wrong_password_is_refused_without_naming_it(
 def document_of(installation: Installation, name: str) -> str:
     context = installation.context("acme")
     documents = context.catalog.documents.all(context.ref.id)
-    return next(each.document_id for each in documents if each.uri.endswith(name))
+    return next(document.document_id for document in documents if document.uri.endswith(name))

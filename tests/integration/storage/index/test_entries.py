@@ -181,8 +181,8 @@ def test_entries_are_counted_by_version_and_strangers_are_told_apart(
         entry(former, "one"),
     )
     counts = {
-        (one.document_id, one.index_key, one.access_scope): one.count
-        for one in opened.store.entries.counts(opened.name, owner)
+        (count.document_id, count.index_key, count.access_scope): count.count
+        for count in opened.store.entries.counts(opened.name, owner)
     }
     assert counts == {
         ("one", "v1", "public"): 2,

@@ -257,7 +257,7 @@ def test_one_searcher_finds_entries_in_languages_that_are_written_between_its_se
         async def found(query: str, **wanted: Any) -> set[str]:
             request = RankingRequest(query, 10, EntryFilter(**wanted))
             [candidates] = await searcher.rankings(opened.name, owner, [request])
-            return {one.document_id for one in candidates}
+            return {candidate.document_id for candidate in candidates}
 
         opened.write(entry(owner, "english", "All houses have a logo."))
         for query in ("house", "logos", "house"):

@@ -54,10 +54,10 @@ class Place:
         return reconcile_tenants(session.catalog, session.settings, session.identity)
 
     def tenants(self) -> dict[str, TenantRecord]:
-        return {one.id: one for one in self.reconciled().records}
+        return {record.id: record for record in self.reconciled().records}
 
     def states(self) -> Mapping[str, tuple[str, str]]:
-        return {id_: (one.origin, one.state) for id_, one in self.tenants().items()}
+        return {id_: (tenant.origin, tenant.state) for id_, tenant in self.tenants().items()}
 
     def problem(self) -> str:
         [problem] = self.reconciled().problems

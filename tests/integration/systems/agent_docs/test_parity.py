@@ -221,7 +221,7 @@ def place(shared_installation: Installation, tmp_path_factory: pytest.TempPathFa
 
 
 def ranked(results: Sequence[SearchResult]) -> list[tuple[str, float]]:
-    return [(one.chunk.id, one.score) for one in results]
+    return [(result.chunk.id, result.score) for result in results]
 
 
 def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:

@@ -80,7 +80,7 @@ class Asking:
             walk = walker.relations(self.tenant, Caller(), name, direction="out")
             self.asked += 1
             if ("extends", "steady.base.Steady") not in {
-                (one.kind, one.target) for one in walk.relations
+                (relation.kind, relation.target) for relation in walk.relations
             }:
                 self.lacking.append(f"relations of {name}")
         for query in ("number_invoices", "Part7", "lantern_keeper"):
@@ -264,8 +264,8 @@ def test_line_ends_cost_no_vector_and_lead_to_the_same_lines(
     add(shared_installation, tenant, made.root, "worktree")
     driver.sync(tenant)
     before = [
-        one.line_start
-        for one in Walker(driver.session.catalog).symbols(tenant, Caller(), path="repo/own.py")
+        symbol.line_start
+        for symbol in Walker(driver.session.catalog).symbols(tenant, Caller(), path="repo/own.py")
     ]
     # As a checkout on Windows writes them: no change.
     made.write({"own.py": module(1, "ours").replace("\n", "\r\n")})

@@ -106,7 +106,7 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
         assert types["route:POST /invoices"] == "route"
         assert types[STORE] == "controller_method"
         assert types["table:invoices"] == "table"
-        [leads] = [one for one in walk.relations if one.kind == "routes_to"]
+        [leads] = [relation for relation in walk.relations if relation.kind == "routes_to"]
         assert (leads.uri, leads.line_start) == (f"repo/{WEB}", 5)
     # A line that moves costs no vector, and is told at once.
     write(root, {WEB: FILES[WEB].replace("<?php", "<?php\n\n")})
@@ -115,7 +115,9 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
     assert done["embedded"] == 1, "the head of the file, which was edited"
     with driver.locked(tenant) as ctx:
         walk = Walker(ctx.catalog).relations(tenant, Caller(), "POST /invoices", direction="out")
-        assert {one.line_start for one in walk.relations if one.kind == "routes_to"} == {7}
+        assert {
+            relation.line_start for relation in walk.relations if relation.kind == "routes_to"
+        } == {7}
 
 
 def test_a_framework_in_the_configuration_makes_routes_and_no_vectors(
@@ -399,8 +401,8 @@ def add_open_and_closed(
     root = installation.home.parent / "sources" / tenant
     files = {"open": open_files, "closed": closed_files}
     sources = []
-    for name, own in files.items():
-        write(root / name, own)
+    for name, file in files.items():
+        write(root / name, file)
         source = {"name": name, "root": str(root / name), "include": ["**/*.php"]}
         sources.append(source | ({"scope": "inner"} if name == "closed" else {}))
     installation.add_tenant(
@@ -552,7 +554,9 @@ def test_hits_name_the_commit_and_whether_their_file_differs(
     first = asked(driver, tenant, question)
     of_files = [hit.origin for hit in first.hits if hit.uri.startswith("repo/")]
     assert of_files
-    assert {(one.commit, one.differs) for one in of_files if one} == {(commit, False)}
+    assert {(of_file.commit, of_file.differs) for of_file in of_files if of_file} == {
+        (commit, False)
+    }
     assert None not in of_files
     assert all(hit.origin is None for hit in first.hits if hit.uri.startswith("repo.derived/"))
     made.write({"app/Models/Invoice.php": FILES["app/Models/Invoice.php"] + "\n// later\n"})

@@ -143,9 +143,9 @@ def test_the_implementations_of_a_method_are_related_to_it(
 ) -> None:
     found = Walker(about.reader.catalog).relations(TENANT, Caller(), method, direction="out")
     places = {
-        f"{one.uri.partition('/')[2]}:{one.line_start}"
-        for one in found.relations
-        if one.kind == "implemented_by"
+        f"{relation.uri.partition('/')[2]}:{relation.line_start}"
+        for relation in found.relations
+        if relation.kind == "implemented_by"
     }
     assert places == {implementation}
     path = implementation.partition(":")[0]
@@ -171,5 +171,7 @@ def test_a_method_that_is_implemented_too_often_leads_to_no_implementation(
     found = Walker(about.reader.catalog).relations(
         TENANT, Caller(), "shop.Base.start", direction="out", depth=2
     )
-    assert {(one.kind, one.target) for one in found.relations} == {("calls", "shop.Base.boot")}
+    assert {(relation.kind, relation.target) for relation in found.relations} == {
+        ("calls", "shop.Base.boot")
+    }
     assert "Base.start" in about.impact_of(symbols=["shop.Part3.boot"])

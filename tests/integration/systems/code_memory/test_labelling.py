@@ -50,7 +50,7 @@ def labels(driver: Driver, tenant: str) -> dict[str, str]:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
         documents = list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number))
-        return {symbol: kind for one in documents for symbol, kind in one.kinds.items()}
+        return {symbol: kind for document in documents for symbol, kind in document.kinds.items()}
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_a_symbol_in_no_file_is_reported_as_unknown(installation: Installation, 
     assert answer.needs_clarification
     assert answer.clarification is not None
     assert query in answer.clarification.question
-    assert [one.field for one in answer.warnings] == ["query"]
+    assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 def test_an_unknown_name_in_a_sentence_is_reported_with_the_hits(
@@ -172,7 +172,7 @@ def test_the_nearest_names_of_an_unknown_name_are_shown(installation: Installati
 def test_an_unknown_route_name_is_reported(installation: Installation) -> None:
     answer = ask(installation, "how are comments stored", route_name="flurbs.quantize")
     assert answer.hits == ()
-    assert [one.field for one in answer.warnings] == ["route_name"]
+    assert [warning.field for warning in answer.warnings] == ["route_name"]
 
 
 def test_words_that_occur_in_no_file_have_no_hits(installation: Installation) -> None:

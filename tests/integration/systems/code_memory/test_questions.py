@@ -140,7 +140,7 @@ def test_no_walk_goes_further_than_eight_steps(indexed: Path, driver: Driver, de
     walk = Walker(driver.session.catalog).relations(
         TENANT, Caller(), start, direction="out", depth=depth
     )
-    called = {one.target for one in walk.relations if one.kind == "calls"}
+    called = {relation.target for relation in walk.relations if relation.kind == "calls"}
     assert called == {f"App\\Chain\\Link{number}::go" for number in range(1, MOST_STEPS + 1)}
 
 

@@ -163,8 +163,8 @@ def test_shares_of_all_days_find_what_all_at_once_does(driver: Driver) -> None:
         first = ALL.day.toordinal()
         shares = [Share(4, type(ALL.day).fromordinal(first + day)) for day in range(4)]
         parts = [compare_relations(ctx, share) for share in shares]
-        assert sorted(id_ for one in parts for id_ in one.altered) == [*expected.altered]
-        assert sum(one.compared for one in parts) == expected.compared
+        assert sorted(id_ for part in parts for id_ in part.altered) == [*expected.altered]
+        assert sum(part.compared for part in parts) == expected.compared
         repair(ctx)
         assert rows(ctx) == whole
 
@@ -190,7 +190,7 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
             texts = code_catalog(ctx.catalog).relation_drift.texts(TENANT, ALL.hashes)
-            assert damaged.lake.missing_chunk_sets({one.chunk_set_key for one in texts})
+            assert damaged.lake.missing_chunk_sets({text.chunk_set_key for text in texts})
             assert compare_relations(damaged, ALL).none
             assert repair_relations(damaged, ALL).none
             assert rows(ctx) == whole

@@ -102,7 +102,7 @@ class Kept:
         assert view is not None
         assert isinstance(view.relations, GraphRelations)
         walk = walker.relations(TENANT, Caller(principals=principals), name, depth=depth)
-        return {(one.kind, one.source, one.target) for one in walk.relations}
+        return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def loaded(graphs: RelationGraphs, key: GraphKey, state: RelationState) -> Graph:
@@ -170,7 +170,7 @@ def named_alike(
 
 
 def ends_of(found: FoundEdges) -> list[tuple[str, str, str, int]]:
-    return [(one.document_id, one.stated_of, one.target, one.position) for one in found.edges]
+    return [(edge.document_id, edge.stated_of, edge.target, edge.position) for edge in found.edges]
 
 
 def assert_same(kept: Kept, principals: Sequence[str]) -> None:
@@ -183,18 +183,26 @@ def assert_same(kept: Kept, principals: Sequence[str]) -> None:
     assert len(qualified) > 40
     for name in qualified:
         for direction in ("out", "in", "both"):
-            expected, found = (one.edges([name], direction, 50) for one in both)
+            expected, found = (relation_rows.edges([name], direction, 50) for relation_rows in both)
             assert found == without_evidence(expected), (name, direction)
             assert memory.evidence(found.edges) == expected.edges
-        expected, found = (one.edges([name], "both", 1, without=["calls"]) for one in both)
+        expected, found = (
+            relation_rows.edges([name], "both", 1, without=["calls"]) for relation_rows in both
+        )
         assert found == without_evidence(expected), "cut"
         for most in (1, 50):
-            expected, found = (one.edges([name], "both", most, whole=True) for one in both)
+            expected, found = (
+                relation_rows.edges([name], "both", most, whole=True) for relation_rows in both
+            )
             assert (found.cut, ends_of(found)) == (expected.cut, ends_of(expected)), "whole"
-        expected, found = (one.edges([name], "in", 9, only=["calls"]) for one in both)
+        expected, found = (
+            relation_rows.edges([name], "in", 9, only=["calls"]) for relation_rows in both
+        )
         assert found == without_evidence(expected), "only"
     for uri in uris:
-        expected, found = (one.edges([FILE + uri], "both", 9, files=[uri]) for one in both)
+        expected, found = (
+            relation_rows.edges([FILE + uri], "both", 9, files=[uri]) for relation_rows in both
+        )
         assert found == without_evidence(expected), uri
         assert memory.within([uri]) == rows.within([uri])
         assert memory.at([uri]) == rows.at([uri])
@@ -256,9 +264,9 @@ def test_a_walk_during_a_publication_keeps_relations_of_the_replaced_document(ke
 
     found = walker.ask(TENANT, Caller(), walk_and_publish)
     assert found is not None
-    assert [(one.kind, one.target, one.line_start) for one in found.relations] == [
-        ("extends", "walked.base.Base", 5)
-    ]
+    assert [
+        (relation.kind, relation.target, relation.line_start) for relation in found.relations
+    ] == [("extends", "walked.base.Base", 5)]
     assert [type(view.relations) for view in views] == [GraphRelations, RelationRows]
 
 

@@ -96,7 +96,7 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
 
 
 def told(walk: Walk) -> set[tuple[str, str, str]]:
-    return {(one.kind, one.source, one.target) for one in walk.relations}
+    return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def ask(walker: Walker, name: str, direction: str, depth: int = 1) -> Walk:
@@ -105,7 +105,9 @@ def ask(walker: Walker, name: str, direction: str, depth: int = 1) -> Walk:
 
 
 def test_names_of_python_are_qualified_by_path_and_found_from_both_ends(walker: Walker) -> None:
-    [bill] = [one for one in walker.symbols(TENANT, Caller(), name="Bill") if one.name == BILL]
+    [bill] = [
+        symbol for symbol in walker.symbols(TENANT, Caller(), name="Bill") if symbol.name == BILL
+    ]
     assert bill.uri == "repo/backend/billing/models.py"
     out = told(ask(walker, BILL, "out"))
     assert ("extends", BILL, "backend.billing.core.Base") in out

@@ -178,7 +178,7 @@ def test_what_much_is_related_to_leaves_the_other_chunks_theirs(
     def told() -> dict[str, Any]:
         types = ["model", "controller_method", "route"]
         chunks = door.retrieve("show an invoice", "crowded", source_types=types).json()["chunks"]
-        return {one["symbol"]: one["metadata_json"] for one in chunks}
+        return {chunk["symbol"]: chunk["metadata_json"] for chunk in chunks}
 
     whole = told()
     assert len(whole) > 2
@@ -214,7 +214,7 @@ def test_events_become_documents_that_say_which_run_changed_what(
 
     found = door.retrieve("totals rounded to whole cents", "seven", source_types=["file_change"])
     chunks = found.json()["chunks"]
-    first = next(one for one in chunks if one["title"].startswith("file_updated"))
+    first = next(chunk for chunk in chunks if chunk["title"].startswith("file_updated"))
     assert first["path"] == "repo.runs/file_change/seven/e1"
     assert first["repository"] == "repo"
     assert (first["symbol"], first["source_type"]) == ("run:seven", "file_change")

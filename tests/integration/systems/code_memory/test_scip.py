@@ -104,10 +104,10 @@ def test_an_index_makes_possible_uses_certain_and_drops_those_of_other_definitio
     walk = Walker(driver.session.catalog).relations(
         tenant, Caller(), "shop.models.Invoice", direction="in", depth=1
     )
-    assert {one.how for one in walk.uses} <= {"scip", "name"}
+    assert {use.how for use in walk.uses} <= {"scip", "name"}
     assert reported(driver, tenant) == "- `index.scip: 8 documents read, 0 stale, ignored`"
     documents = {one.uri: one for one in driver.session.catalog.documents.all(tenant)}
-    of_index = [one for uri, one in documents.items() if one.source_type == "scip"]
+    of_index = [document for uri, document in documents.items() if document.source_type == "scip"]
     assert len(of_index) == 1 + 7
     assert {one.chunk_count for one in of_index} == {0}, "nothing of an index is embedded"
 

@@ -99,7 +99,7 @@ def types_of(ctx: TenantContext) -> dict[tuple[str, str], str]:
 
 
 def told(walk: Walk) -> set[tuple[str, str, str]]:
-    return {(one.kind, one.source, one.target) for one in walk.relations}
+    return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def counts(ctx: TenantContext) -> list[int]:
@@ -157,7 +157,7 @@ def test_relations_are_walked_with_their_evidence(
             ("uses_model", STORE, INVOICE),
             ("queries_table", STORE, "table:audit"),
         }
-        [table] = [one for one in walk.relations if one.kind == "queries_table"]
+        [table] = [relation for relation in walk.relations if relation.kind == "queries_table"]
         assert (table.uri, table.line_start, table.evidence) == (
             "repo/app/Http/Controllers/InvoiceController.php",
             9,
@@ -214,7 +214,7 @@ def test_migrations_without_a_name_are_told_apart(
         assert {node.source_type for node in walk.nodes} == {"table", "migration"}
         again = walker.relations("code-migrations", Caller(), walk.relations[0].source)
         assert ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices") in told(again)
-        assert not any("2025" in one.source for one in again.relations)
+        assert not any("2025" in relation.source for relation in again.relations)
 
 
 def test_files_whose_literals_hold_nul_are_indexed(
@@ -303,7 +303,7 @@ def test_nobody_is_told_what_they_may_not_read_and_repositories_stay_apart(
         inner = ask("table:salaries", "ann", direction="in", depth=8)
         assert {node.repository for node in inner.nodes} == {"inner"}
         both = ask("InvoiceController@store", "ann", direction="out")
-        models = [(one.uri.partition("/")[0], one.target) for one in both.relations]
+        models = [(relation.uri.partition("/")[0], relation.target) for relation in both.relations]
         assert ("inner", INVOICE) not in models, "it is no model in that repository"
         assert ("repo", INVOICE) in models
         ctx.catalog.access.revoke(ctx.ref, "inner", ["ann"])

@@ -80,7 +80,7 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
 
 
 def told(walk: Walk) -> set[tuple[str, str, str]]:
-    return {(one.kind, one.source, one.target) for one in walk.relations}
+    return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def out(walker: Walker, name: str) -> set[tuple[str, str, str]]:

@@ -159,7 +159,7 @@ def test_alternatives_of_one_problem_are_merged_at_once(learning: Learning) -> N
     other = {"agent_type": "operator"}
     learning.failure(project, "cosine 0.90 the import stops", "Call them.", **other)
     learning.learned(project)
-    found = {solution: one["id"] for solution, one in patterns(learning).items()}
+    found = {solution: pattern["id"] for solution, pattern in patterns(learning).items()}
     into = found["Raise the timeout."]
     assert merged(learning, found["Retry it."], into).status_code == 200
     assert merged(learning, found["Call them."], into).status_code == 200

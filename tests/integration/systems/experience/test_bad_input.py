@@ -86,7 +86,7 @@ def test_what_is_not_there_is_404(learning: Learning) -> None:
         learning.send("POST", f"/patterns/{absent}/merge", {"into": absent[::-1]}, role="admin"),
         learning.send("DELETE", f"/entries/{absent}", role="admin"),
     ]
-    assert [one.status_code for one in answers] == [404, 404, 404, 404, 422, 404]
+    assert [answer.status_code for answer in answers] == [404, 404, 404, 404, 422, 404]
 
 
 def test_a_checkpoint_of_a_phase_is_of_one_project(learning: Learning) -> None:

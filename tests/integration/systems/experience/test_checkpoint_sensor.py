@@ -18,7 +18,11 @@ def tick(learning: Learning) -> list[dg.RunRequest]:
     ) as context:
         result = checkpoints_sensor.build(PLAIN)(context)
     assert isinstance(result, dg.SensorResult)
-    return [one for one in result.run_requests or () if one.partition_key == learning.tenant]
+    return [
+        run_request
+        for run_request in result.run_requests or ()
+        if run_request.partition_key == learning.tenant
+    ]
 
 
 def test_a_waiting_checkpoint_requests_one_run(learning: Learning) -> None:

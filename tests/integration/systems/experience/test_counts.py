@@ -51,7 +51,7 @@ class Recount:
         return home
 
     def found(self) -> list[Told]:
-        return [one for one in self.entries if one.home is not None]
+        return [entry for entry in self.entries if entry.home is not None]
 
     def members(self, root: str) -> list[Told]:
         return [one for one in self.found() if self.root(one.home or "") == root]
@@ -60,11 +60,11 @@ class Recount:
         return sorted({self.root(one.home or "") for one in self.found()})
 
     def sync(self) -> None:
-        for one in self.entries:
-            if one.checkpoint is None or one.home is not None:
+        for entry in self.entries:
+            if entry.checkpoint is None or entry.home is not None:
                 continue
-            same = [other for other in self.found() if other.text == one.text]
-            one.home = same[0].home if same else one.id
+            same = [other for other in self.found() if other.text == entry.text]
+            entry.home = same[0].home if same else entry.id
 
     def forget(self) -> None:
         """Drop what belongs to patterns without entries."""
@@ -76,7 +76,7 @@ class Recount:
         found = {}
         for root in self.roots():
             members = self.members(root)
-            contributions = {(one.project, one.checkpoint) for one in members}
+            contributions = {(member.project, member.checkpoint) for member in members}
             words: dict[str, tuple[int, str]] = {}
             for (query, pattern), what in self.said.items():
                 if self.root(pattern) == root:
@@ -121,9 +121,9 @@ class History:
         of = self.projects[project % 2]
         made = self.learning.checkpoint(of)
         self.learning.driver.sync(self.learning.tenant)
-        for one in self.recount.entries:
-            if one.project == of and one.checkpoint is None:
-                one.checkpoint = made
+        for entry in self.recount.entries:
+            if entry.project == of and entry.checkpoint is None:
+                entry.checkpoint = made
         self.recount.sync()
 
     def ask(self, *_: int) -> None:
@@ -181,7 +181,7 @@ class History:
     def retract(self, project: int, _: int) -> None:
         of = self.projects[project % 2]
         self.learning.ok("POST", "/retract", {"project_id": of}, role="admin")
-        self.recount.entries = [one for one in self.recount.entries if one.project != of]
+        self.recount.entries = [entry for entry in self.recount.entries if entry.project != of]
         self.recount.forget()
 
     def delete(self, which: int, _: int) -> None:
@@ -218,7 +218,7 @@ def test_parts_of_parts_go_back_as_they_came(learning: Learning) -> None:
     captured: list[tuple[str, Any, Any]] = [("capture", 0, text) for text in range(3)]
     for step in [*captured, ("checkpoint", 0, 0), ("feedback", 0, 1), ("feedback", 1, 0)]:
         history.step(*step)
-    first, second, third = (one.id for one in history.recount.entries)
+    first, second, third = (entry.id for entry in history.recount.entries)
     order = history.recount.roots()
     for one, into in ((first, second), (second, third)):
         roots = history.recount.roots()

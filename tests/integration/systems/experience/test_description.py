@@ -29,7 +29,7 @@ def test_answers_are_as_described(
     learning.learned(project)
     load_all_checks()
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
-    found = [one.ok() for one in schema.get_all_operations()]
+    found = [all_operation.ok() for all_operation in schema.get_all_operations()]
     operations = [operation for operation in found if operation.path.startswith(BELOW)]
     assert {operation.path for operation in operations} >= {f"{BELOW}/entries", f"{BELOW}/context"}
     for operation in operations:

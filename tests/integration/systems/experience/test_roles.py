@@ -54,7 +54,7 @@ def test_the_tenants_entries_are_reached_by_no_other_door(learning: Learning, ro
         client.get("/rag/documents", headers=headers),
         client.post("/mcp", json=message, headers=headers | accept),
     ]
-    assert [one.status_code for one in answers] == [403] * 4
+    assert [answer.status_code for answer in answers] == [403] * 4
     found = client.post("/rag/query", json={"query": "a"}, headers=learning.headers("orchestrator"))
     assert found.status_code == 200
 

@@ -253,7 +253,9 @@ def test_both_clients_put_guidelines_into_a_prompt(guidelines: Guidelines, proje
             assert (sent.document.status, sent.duplicate) == ("PROCESSING", False)
             assert admin.upload_guideline("a.md", NEAR.encode(), project="web").duplicate
             id_ = sent.document.id
-            assert [each.id for each in admin.all_guidelines(project="web", page=1)] == [id_]
+            assert [guideline.id for guideline in admin.all_guidelines(project="web", page=1)] == [
+                id_
+            ]
             assert admin.guidelines(project="web").key.source == "organization"
             assert admin.guideline(id_, project="web").file_name == "a.md"
             assert admin.delete_guideline(id_, project="web").outcome == "removed"

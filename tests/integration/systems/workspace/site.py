@@ -70,7 +70,7 @@ class Site:
 
     def lines(self, lines: Sequence[Any]) -> list[dict[str, Any]]:
         """Push many; what became of each."""
-        content = "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
+        content = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
         answer = self.client.post(
             "/rag/records", content=content, headers={**self.headers(), "Content-Type": LINES}
         )

@@ -180,7 +180,7 @@ def test_lines_are_followed_in_their_order_on_pages_below_as_well(site: Site) ->
             {**comment, "id": "after"},
         ]
     )
-    assert [one["outcome"] for one in outcomes][2:] == ["removed", "unknown-page", "queued"]
+    assert [outcome["outcome"] for outcome in outcomes][2:] == ["removed", "unknown-page", "queued"]
     site.sync()
     assert found(site) == STAYS | {("comment", "after")}
 

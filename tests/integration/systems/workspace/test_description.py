@@ -84,7 +84,7 @@ def test_answers_are_as_described(site: Site, address: str, mode: GenerationMode
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     operations = [
         found
-        for found in (one.ok() for one in schema.get_all_operations())
+        for found in (all_operation.ok() for all_operation in schema.get_all_operations())
         if (found.method.upper(), found.path) in OPERATIONS
     ]
     assert len(operations) == len(OPERATIONS)

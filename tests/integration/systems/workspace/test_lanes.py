@@ -130,7 +130,7 @@ def test_the_content_of_a_file_is_waited_for_though_a_line_announced_it(site: Si
 
 def test_a_line_that_touches_a_waiting_edit_keeps_its_lane(site: Site) -> None:
     site.put("comment", "c", comment("One."))
-    assert [one["outcome"] for one in site.lines([as_line("c", comment("Two."))])] == ["queued"]
+    assert [line["outcome"] for line in site.lines([as_line("c", comment("Two."))])] == ["queued"]
     assert lanes_of(site)["c"] == (0, None)
     site.sync()
     site.lines([as_line("c", comment("Three."))])

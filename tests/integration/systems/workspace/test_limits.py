@@ -120,7 +120,7 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
     assert large_records(site) == 16
     # Nothing of it is to be indexed here.
     rows = [{"op": "delete", "type": "comment", "id": f"line-{n}"} for n in range(MOST_LINES)]
-    assert {one["outcome"] for one in site.lines(rows)} == {"removed"}
+    assert {line["outcome"] for line in site.lines(rows)} == {"removed"}
     assert site.status()["queue_depth"] == before
 
 
@@ -146,7 +146,7 @@ def test_a_tokens_records_are_limited_lines_as_well(
     with workspace(shared_installation, "limited") as site:
         comment = {"page_uuid": "p", "text": "A knot."}
         lines = [{"op": "put", "type": "comment", "id": f"c{n}", **comment} for n in range(3)]
-        assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
+        assert {line["outcome"] for line in site.lines(lines)} == {"queued"}
         assert site.put("comment", "c3", comment) == "queued"
         assert site.send("DELETE", "/rag/records/comment/c3").status_code == 202
         for refused in (

@@ -53,17 +53,17 @@ def workspace(shared_installation: Installation, driver: Driver) -> Iterator[Wor
             yield made
 
 
-ASKED = tuple(one for one in questions() if one.record in PAGES)
+ASKED = tuple(question for question in questions() if question.record in PAGES)
 
 
 def asked(workspace: Workspace, which: Sequence[Question] = ASKED) -> dict[str, tuple[Found, ...]]:
     """What the askers find by vectors."""
     found = {}
-    for one in which:
-        who = people()[one.asker]
+    for question in which:
+        who = people()[question.asker]
         person = Person(who.name, who.role, who.groups)
-        hits = workspace.ask(person, one.question, mode="knn", top_k=10)
-        found[one.id] = tuple(
+        hits = workspace.ask(person, question.question, mode="knn", top_k=10)
+        found[question.id] = tuple(
             Found(h["uri"], h["document_id"], tuple(h["also"]), h["text"]) for h in hits
         )
     return found

@@ -69,7 +69,7 @@ def test_an_odd_line_stops_no_other(site: Site, what: str) -> None:
 def test_a_line_is_told_by_its_number_in_what_was_sent(site: Site) -> None:
     sent = b"\n" + GOOD + b"\n\r\n" + b"{" + b"\n" + GOOD + b"\n"
     lines = posted(site, "/rag/records", sent).json()["lines"]
-    assert [one["line"] for one in lines] == [2, 4, 5]
+    assert [line["line"] for line in lines] == [2, 4, 5]
     assert lines[1]["errors"] == [{"field": "body", "problem": "it is not JSON"}]
 
 

@@ -771,7 +771,7 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(
         ).success
 
     def asked_for(requests: list[Any]) -> set[str]:
-        configs = [one.run_config["ops"]["pull_tenants"]["config"] for one in requests]
+        configs = [request.run_config["ops"]["pull_tenants"]["config"] for request in requests]
         return {id_ for config in configs for id_ in config["tenants"]}
 
     assert asked_for(tick("sql_sources")) >= {app.site.id, other.site.id}

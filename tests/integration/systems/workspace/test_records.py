@@ -274,10 +274,10 @@ def test_a_page_over_a_mebibyte_comes_in_parts(site: Site) -> None:
     blocks = [_block(f"b{n}", f"{filler} number{n}") for n in range(120)]
     site.put("page", "long", {"title": "Long", "blocks": blocks[:20]})
     lines = [
-        {"op": "put", "type": "block", "id": one["block_id"], "page_uuid": "long", "block": one}
-        for one in blocks[20:]
+        {"op": "put", "type": "block", "id": block["block_id"], "page_uuid": "long", "block": block}
+        for block in blocks[20:]
     ]
-    assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
+    assert {line["outcome"] for line in site.lines(lines)} == {"queued"}
     document_id = record_document_id("pushed", "page", "long")
     assert len(site.catalog.records.for_tenant(site.id).text(document_id) or "") > 2 << 20
     site.sync()
@@ -375,11 +375,11 @@ def test_lines_are_followed_in_order_and_a_bad_one_stops_no_other(site: Site) ->
             {"op": "delete", "type": "comment", "id": "k"},
         ]
     )
-    assert [one["outcome"] for one in outcomes] == [
+    assert [outcome["outcome"] for outcome in outcomes] == [
         *("queued", "invalid", "invalid", "queued", "unknown-page", "invalid"),
         *("unchanged", "unchanged"),
     ]
-    assert [one["line"] for one in outcomes] == [*range(1, 9)]
+    assert [outcome["line"] for outcome in outcomes] == [*range(1, 9)]
     assert outcomes[2]["errors"][0]["field"] == "op"
     assert outcomes[5]["errors"][0]["field"] == "text"
     site.grant("bulk")
@@ -478,7 +478,7 @@ def test_hits_are_twenty_at_most_whatever_is_asked_for(site: Site) -> None:
         {"op": "put", "type": "comment", "id": f"m{n}", "page_uuid": "many", "text": f"Ibex {n}."}
         for n in range(30)
     ]
-    assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
+    assert {line["outcome"] for line in site.lines(lines)} == {"queued"}
     site.put("comment", "single", {"page_uuid": "many", "text": "A single ibex."})
     with site.driver.locked(site.id) as ctx:
         driving.list_documents(ctx, site.driver.scanner)
@@ -510,7 +510,7 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     stored_now = others["extra"]
     assert stored_now >= 90
     names = [one for one in others["records"] if not one["id"].startswith("okapi")]
-    manifest = [{"type": one["type"], "id": one["id"]} for one in names]
+    manifest = [{"type": name["type"], "id": name["id"]} for name in names]
     manifest += [{"type": "comment", "id": f"okapi{n}"} for n in range(90)]
     manifest[-90]["updated_at"] = "2026-01-02T03:04:05.000Z"
     assert counts(reconciled(site, manifest)) == (0, 0, 0)
@@ -576,8 +576,8 @@ def test_what_is_pushed_again_as_it_was_is_not_taken_for_extra_either(site: Site
     as_of = datetime.now(UTC)
     assert site.put("comment", "again0", comment) == "unchanged"
     assert [
-        one["outcome"]
-        for one in site.lines([{"op": "put", "type": "comment", "id": "again1", **comment}])
+        line["outcome"]
+        for line in site.lines([{"op": "put", "type": "comment", "id": "again1", **comment}])
     ] == ["unchanged"]
     assert site.put_content("again", b"# Seas").json()["outcome"] == "unchanged"
     found = reconciled(site, [], as_of=as_of.isoformat(), allow_deletes=True)

@@ -50,7 +50,7 @@ def indexed(site: Site) -> dict[tuple[str, str], datetime]:
     with site.catalog.database.begin() as connection:
         at = dict(connection.execute(query).all())
     records = DEALS | PEOPLE | PLAN | OTHER
-    return {one: at[record_document_id("pushed", *one)] for one in records}
+    return {record: at[record_document_id("pushed", *record)] for record in records}
 
 
 @pytest.mark.parametrize(

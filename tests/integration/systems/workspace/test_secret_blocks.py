@@ -49,7 +49,7 @@ def put_lines(site: Site) -> None:
     line = {"op": "put", "type": "block", "id": 'b"1', "page_uuid": "p"}
     title = {"op": "put", "type": "page", "id": "p", **page(title="Renamed")}
     outcomes = site.lines([title, {**line, "block": block(secret=True)}])
-    assert [one["outcome"] for one in outcomes] == ["queued", "queued"]
+    assert [outcome["outcome"] for outcome in outcomes] == ["queued", "queued"]
 
 
 def put_after_it_was_taken_out(site: Site) -> None:
@@ -75,8 +75,8 @@ def kept(site: Site) -> str:
         "SELECT text FROM rag_catalog.record_texts WHERE tenant = :t",
     )
     with site.catalog.database.begin() as connection:
-        found = (connection.execute(text(one), {"t": site.id}).scalars() for one in queries)
-        return "\n".join(str(one) for rows in found for one in rows)
+        found = (connection.execute(text(query), {"t": site.id}).scalars() for query in queries)
+        return "\n".join(str(row) for rows in found for row in rows)
 
 
 @pytest.mark.parametrize("push", [put_page, put_block, put_lines, put_after_it_was_taken_out])

@@ -58,8 +58,8 @@ def test_the_commands_that_make_a_workspace_run_as_written(
 def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmock: LLMock) -> None:
     way = PAGE.partition("## A page's way from push to chip")[2].partition("\n## ")[0]
     calls = [match.groupdict() for match in CALL.finditer(way)]
-    assert [one["path"] for one in calls] == ["/rag/tree/7b2e", "/rag/records/page/7b2e"]
-    answers = [site.send(one["method"], one["path"], json.loads(one["body"])) for one in calls]
+    assert [call["path"] for call in calls] == ["/rag/tree/7b2e", "/rag/records/page/7b2e"]
+    answers = [site.send(call["method"], call["path"], json.loads(call["body"])) for call in calls]
     assert [answer.status_code for answer in answers] == [200, 202]
     assert answers[1].json()["outcome"] == "queued"
     site.sync()

@@ -127,15 +127,21 @@ def test_an_admin_learns_nothing_of_a_page_that_they_do_not_read(site: Site) -> 
     # The credential is told of, with what the rule needs, and no more.
     events = site.send("GET", "/rag/events?kind=secret_dropped&limit=1000").json()["events"]
     payloads = [event["payload"] for event in events]
-    assert {one["type"] for one in payloads} >= {"page", "comment", "file", "db_row"}
-    assert {name for one in payloads for name in one} == {"source", "type", "id", "chunk", "rule"}
+    assert {payload["type"] for payload in payloads} >= {"page", "comment", "file", "db_row"}
+    assert {name for payload in payloads for name in payload} == {
+        "source",
+        "type",
+        "id",
+        "chunk",
+        "rule",
+    }
     bobs = site.send("GET", "/rag/events?limit=1000", subject="bob")
     assert ADDRESS in bobs.text, "an admin who reads it is told"
     searches = [one for one in events_of(site) if one["kind"].startswith("rag_search")]
-    of_bob = [one["payload"] for one in searches if one["payload"]["caller"] == "jwt:bob"]
+    of_bob = [search["payload"] for search in searches if search["payload"]["caller"] == "jwt:bob"]
     assert of_bob, "that others have searched is told"
     assert not {"query", "ids", "chosen", "scores", "nearest"} & {n for one in of_bob for n in one}
-    own = [one["payload"] for one in searches if one["payload"]["caller"] == "jwt:ann"]
+    own = [search["payload"] for search in searches if search["payload"]["caller"] == "jwt:ann"]
     assert own
     assert all("query" in one for one in own)
     site.send("DELETE", "/rag/tree/own")

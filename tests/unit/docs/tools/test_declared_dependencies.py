@@ -86,7 +86,7 @@ def undeclared(
 @pytest.mark.slow
 def test_imported_distributions_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [one for names in project["optional-dependencies"].values() for one in names]
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
     declared = {normalized(one) for one in (*project["dependencies"], *extras)}
     installed = installed_modules()
     known = {*sys.stdlib_module_names, "rag_assets", *NO_DISTRIBUTION}

@@ -107,7 +107,7 @@ def test_code_is_cut_before_the_statement_that_is_indented_least() -> None:
     parsed = markdown("```c\n" + "\n".join(parts) + "```\n")
     passages = passages_of(parsed, parameters_of("heading", 100, 0))
     assert len(passages) > 5
-    assert all(parsed.text[one.start :].startswith("void f") for one in passages[1:])
+    assert all(parsed.text[passage.start :].startswith("void f") for passage in passages[1:])
 
 
 def test_a_comment_stays_with_the_statement_below_it() -> None:
@@ -115,7 +115,7 @@ def test_a_comment_stays_with_the_statement_below_it() -> None:
     parsed = markdown(f"```sh\n{statements}\n```\n")
     passages = passages_of(parsed, parameters_of("heading", 100, 0))
     assert len(passages) > 5
-    assert all(parsed.text[one.start :].startswith("# about") for one in passages[1:])
+    assert all(parsed.text[passage.start :].startswith("# about") for passage in passages[1:])
 
 
 def test_a_long_header_leaves_three_quarters_to_the_rows() -> None:

@@ -261,4 +261,4 @@ def test_blocks_of_documents_are_those_of_another_parser() -> None:
         }
         blocks = parse_markdown(text).blocks
         lines = {(b.kind, text.count("\n", 0, b.start)) for b in blocks}
-        assert {one for one in lines if one[0] in kind_of.values()} == expected, file
+        assert {line for line in lines if line[0] in kind_of.values()} == expected, file

@@ -24,11 +24,11 @@ def change(block_id: str, text: str = "", **more: Any) -> BlockBody:
 def put(blocks: list[dict[str, Any]], of: BlockBody) -> list[dict[str, Any]]:
     """What a change of a block means, in the words of the API."""
     own = of.block.block_id
-    before = [one["block_id"] for one in blocks]
-    others = [one for one in blocks if one["block_id"] != own]
+    before = [block["block_id"] for block in blocks]
+    others = [block for block in blocks if block["block_id"] != own]
     if of.block.is_secret:
         return others
-    ids = [one["block_id"] for one in others]
+    ids = [other["block_id"] for other in others]
     place = before.index(own) if own in before else len(others)
     if "after" in of.model_fields_set:
         place = 0 if of.after is None else len(others)
@@ -48,7 +48,7 @@ def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
     for number in range(60):
         id_ = chance.choice(ids)
         if chance.random() < 0.2:
-            blocks = [one for one in blocks if one["block_id"] != id_]
+            blocks = [block for block in blocks if block["block_id"] != id_]
             edited.remove(id_)
         else:
             more: dict[str, Any] = {}

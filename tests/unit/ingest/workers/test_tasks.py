@@ -38,7 +38,7 @@ def texts(parse: Parse) -> list[ParsedText]:
 
 def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return ChunkTask([UnchunkedText(one, parsed_digest(one), parameters) for one in texts])
+    return ChunkTask([UnchunkedText(text, parsed_digest(text), parameters) for text in texts])
 
 
 def chunked_here(todo: ChunkTask) -> list[ChunkSet]:

@@ -63,11 +63,11 @@ def test_the_second_model_gets_the_task_as_a_prefix_and_returns_a_vector_each(
     assert np.asarray(reply.vectors).shape == (2, 3072)
     assert reply.tokens == 11
     requests = httpserver.log[0][0].get_json()["requests"]
-    assert [each["content"]["parts"][0]["text"] for each in requests] == [
+    assert [request["content"]["parts"][0]["text"] for request in requests] == [
         f"{prefix}one",
         f"{prefix}two",
     ]
-    assert all("taskType" not in each for each in requests)
+    assert all("taskType" not in request for request in requests)
 
 
 def test_tokens_that_no_request_has_are_as_good_as_none(httpserver, ask):

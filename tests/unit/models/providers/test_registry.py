@@ -102,11 +102,11 @@ def test_a_providers_page_lists_its_chat_prices_and_rerankers(name: str) -> None
     assert set(rows(page(name), RERANKERS)) == {
         (
             model,
-            number(known.tokens),
-            number(known.per_thousand_searches),
-            number(known.per_million_tokens),
+            number(reranker.tokens),
+            number(reranker.per_thousand_searches),
+            number(reranker.per_million_tokens),
         )
-        for model, known in rerankers.items()
+        for model, reranker in rerankers.items()
     }
 
 
@@ -188,11 +188,11 @@ def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
 
 def test_every_batch_price_is_half() -> None:
     prices = [
-        known.price
+        model.price
         for provider in PROVIDERS.values()
         if isinstance(provider.embedding, RemoteEmbedding)
-        for known in provider.embedding.models.values()
-        if known.price is not None and known.price.batch_per_million is not None
+        for model in provider.embedding.models.values()
+        if model.price is not None and model.price.batch_per_million is not None
     ]
     assert len(prices) == 4
     for price in prices:

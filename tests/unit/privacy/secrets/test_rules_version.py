@@ -111,8 +111,8 @@ def test_names_placeholders_tokens_letters_and_anchors_count(part: str) -> None:
 def _tables() -> Iterator[str]:
     """The constants of all modules of rules and the table of tokens, in any order, unnamed."""
     seen: set[int] = set()
-    for found in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
-        for name, value in vars(import_module(found.name)).items():
+    for module in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
+        for name, value in vars(import_module(module.name)).items():
             if name.startswith("__") or name == "RULES_VERSION":
                 continue
             imported = not isinstance(value, int | float | str) and id(value) in seen

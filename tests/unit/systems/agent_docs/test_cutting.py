@@ -39,18 +39,20 @@ def plain(parsed: ParsedText) -> ParsedText:
 
 
 def check(cut: CutFile, data: bytes, chunking: Chunking) -> None:
-    ids = [one.chunk.id for one in cut.passages]
+    ids = [passage.chunk.id for passage in cut.passages]
     assert len(set(ids)) == len(ids)
-    for one in cut.passages:
-        chunk = one.chunk
+    for passage in cut.passages:
+        chunk = passage.chunk
         content = chunk.content.encode()
         assert data[chunk.byte_offset : chunk.byte_offset + len(content)] == content
         assert 0 < len(chunk.content) <= chunking.size
         assert chunk.id == f"a:{chunk.source_path}:{chunk.byte_offset}"
-        assert one.embedded.endswith(chunk.content)
-    ends = [one.chunk.byte_offset + len(one.chunk.content.encode()) for one in cut.passages]
-    for one, end in zip(cut.passages[1:], ends, strict=False):
-        shared = data[one.chunk.byte_offset : end].decode()
+        assert passage.embedded.endswith(chunk.content)
+    ends = [
+        passage.chunk.byte_offset + len(passage.chunk.content.encode()) for passage in cut.passages
+    ]
+    for passage, end in zip(cut.passages[1:], ends, strict=False):
+        shared = data[passage.chunk.byte_offset : end].decode()
         assert len(shared) <= chunking.overlap
 
 
@@ -68,9 +70,9 @@ def test_passages_are_the_bytes_of_the_file(
         return
     check(cut, data, chunking)
     covered = set()
-    for one in cut.passages:
-        at = one.chunk.byte_offset
-        covered.update(range(at, at + len(one.chunk.content.encode())))
+    for passage in cut.passages:
+        at = passage.chunk.byte_offset
+        covered.update(range(at, at + len(passage.chunk.content.encode())))
     left_out = bytes(b for at, b in enumerate(data) if at not in covered)
     rest = left_out.removeprefix(b"\xef\xbb\xbf").decode()
     assert not any(letter.isalnum() for letter in rest)
@@ -92,14 +94,14 @@ def test_a_file_of_the_largest_size(text: str) -> None:
     whole = text * (MAX_BYTES // len(text.encode()))
     cut = cut_file("a", "a.md", whole.encode(), Chunking(), plain)
     check(cut, whole.encode(), Chunking())
-    covered = sum(len(one.chunk.content) for one in cut.passages)
+    covered = sum(len(passage.chunk.content) for passage in cut.passages)
     assert covered >= len(whole.rstrip())
 
 
 def test_passages_larger_than_a_tenants_may_be() -> None:
     text = "This sentence is of some length. " * 2_000
     cut = cut_file("a", "a.txt", text.encode(), Chunking(20_000, 1_000), plain)
-    assert max(len(one.chunk.content) for one in cut.passages) > 15_000
+    assert max(len(passage.chunk.content) for passage in cut.passages) > 15_000
 
 
 def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
@@ -113,8 +115,8 @@ def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
 
     cut = cut_file("a", "a.txt", text.encode(), Chunking(100, 20), mask)
     assert (cut.dropped, cut.rules) == (0, ("rule",))
-    assert any("****** stands here." in one.chunk.content for one in cut.passages)
-    assert not any("SECRET" in one.chunk.content for one in cut.passages)
+    assert any("****** stands here." in passage.chunk.content for passage in cut.passages)
+    assert not any("SECRET" in passage.chunk.content for passage in cut.passages)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_only_what_changed_is_embedded(work: Work) -> None:
     report = work.ensure()
     assert report.built
     assert 0 < report.embedded < 6
-    assert any("new paragraph" in one.content for one in work.store.chunks("x"))
+    assert any("new paragraph" in chunk.content for chunk in work.store.chunks("x"))
 
 
 def test_files_that_come_and_go(work: Work) -> None:
@@ -111,7 +111,7 @@ def test_files_that_come_and_go(work: Work) -> None:
     work.write("d.md", "Only one sentence about d.")
     report = work.ensure()
     assert (report.files, report.embedded) == (3, 1)
-    assert {one.source_path for one in work.store.chunks("x")} == {"b.md", "c.md", "d.md"}
+    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "d.md"}
     assert before.chunks != report.chunks
 
 
@@ -121,7 +121,7 @@ def test_a_renamed_file_is_not_embedded_again(work: Work) -> None:
     report = work.ensure()
     assert report.built
     assert work.embedder.texts == []
-    assert {one.source_path for one in work.store.chunks("x")} == {"b.md", "c.md", "z.md"}
+    assert {chunk.source_path for chunk in work.store.chunks("x")} == {"b.md", "c.md", "z.md"}
 
 
 def test_a_touched_file_costs_its_hash_alone(work: Work) -> None:
@@ -141,7 +141,7 @@ def test_an_edit_of_equal_size_within_the_same_second_is_noticed(work: Work) -> 
     (work.folder / "a.md").write_text("Omega is here.")
     os.utime(work.folder / "a.md", ns=(now, now))
     assert work.ensure().built
-    assert any("Omega" in one.content for one in work.store.chunks("x"))
+    assert any("Omega" in chunk.content for chunk in work.store.chunks("x"))
 
 
 def test_another_model_makes_all_vectors_anew(work: Work) -> None:
@@ -210,7 +210,7 @@ def test_a_text_that_can_have_no_vector_stops_no_other(work: Work) -> None:
     work.write("r.md", "This is refused.")
     report = work.ensure()
     assert report.files == 4
-    assert "r.md" not in {one.source_path for one in work.store.chunks("x")}
+    assert "r.md" not in {chunk.source_path for chunk in work.store.chunks("x")}
     assert not work.ensure().built
 
 
@@ -235,7 +235,7 @@ def test_patterns_without_files_make_an_empty_index(work: Work) -> None:
 def test_a_search_finds_equal_texts_and_words(work: Work) -> None:
     work.write("flag.md", "The option --frobnicate-hard is dangerous.")
     work.ensure()
-    text = next(one for one in work.store.chunks("x") if "frobnicate" in one.content).content
+    text = next(chunk for chunk in work.store.chunks("x") if "frobnicate" in chunk.content).content
     best = work.manager.search("x", text, 3)[0]
     assert (best.chunk.source_path, best.score) == ("flag.md", pytest.approx(1.0, abs=1e-4))
     fused = work.manager.search("x", "--frobnicate-hard", 3, mode="hybrid")

@@ -37,8 +37,8 @@ def test_routes_of_twelve_applications_are_judged_by_names_alone() -> None:
     judged = YAML(typ="safe").load(BENCHMARKS / "code_routes.yaml")
     routes = [told for one in judged.values() for told in one["routes"].values()]
     assert len(routes) == 237
-    assert {kind for told in routes for kind in told} <= set(code_routes.KINDS)
-    names = [name for told in routes for names in told.values() for name in names]
+    assert {kind for route in routes for kind in route} <= set(code_routes.KINDS)
+    names = [name for route in routes for names in route.values() for name in names]
     assert all(name.replace("_", "").isalnum() for name in names)
 
 

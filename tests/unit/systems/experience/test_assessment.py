@@ -81,7 +81,7 @@ RECORD = TenantRecord("lessons", 1, "ACTIVE", "file", {"profile": "experience"})
 def test_each_aspect_is_graded_by_itself() -> None:
     assessing, chat, known = assessor(times=3)
     found = asyncio.run(assessing.assess(RECORD, known.patterns[:1], Caller()))
-    assert [(one.aspect, one.grade) for one in found.grades] == [
+    assert [(grade.aspect, grade.grade) for grade in found.grades] == [
         ("worth", 4),
         ("relevance", 4),
         ("relevance", 2),

@@ -442,7 +442,7 @@ LINES = st.lists(
 @settings(max_examples=40)
 def test_any_text_can_be_read(text: str) -> None:
     traces = read_traces(text.splitlines())
-    assert all(one.chain and one.first_line < one.end_line for one in traces)
+    assert all(trace.chain and trace.first_line < trace.end_line for trace in traces)
     assert all(a.end_line <= b.first_line for a, b in pairwise(traces))
     assert not set(compute_stored_keys(text, None)) - set(compute_stored_keys(text, text))
     assert normalize(normalize(text)) is not None

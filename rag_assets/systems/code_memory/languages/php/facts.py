@@ -73,35 +73,35 @@ _RELATIONS = frozenset(
 def list_units(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found = [
-        *_units_of_classes(source),
-        *_units_of_functions(source),
-        *_units_of_statements(source),
+        *_iter_units_of_classes(source),
+        *_iter_units_of_functions(source),
+        *_iter_units_of_statements(source),
     ]
     return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(found)))
 
 
-def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
-    for one in source.classes:
-        around = source.find_class(one.node.parent or one.node)
-        if one.body is None or (around is not None and around is not one):
+def _iter_units_of_classes(source: PhpSource) -> Iterator[Unit]:
+    for class_ in source.classes:
+        around = source.find_class(class_.node.parent or class_.node)
+        if class_.body is None or (around is not None and around is not class_):
             continue
-        yield from _units_of_class(source, one)
+        yield from _iter_units_of_class(source, class_)
 
 
-def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
     tree = source.tree
-    start = tree.start(first_comment(_enclosing_statement(one.node)))
-    end = tree.end(_enclosing_statement(one.node))
-    members = list(_units_of_members(source, one))
+    start = tree.start(first_comment(_enclosing_statement(class_like.node)))
+    end = tree.end(_enclosing_statement(class_like.node))
+    members = list(_iter_units_of_members(source, class_like))
     head = members[0].start if members else end
     head = len(source.text[:head].rstrip())
     yield Unit(
         start,
         head,
         "class",
-        one.name,
-        _read_signature(source, one.node),
-        cuts=_statement_ends(source, one.node),
+        class_like.name,
+        _read_signature(source, class_like.node),
+        cuts=_statement_ends(source, class_like.node),
     )
     yield from members[:-1]
     for last in members[-1:]:
@@ -109,10 +109,10 @@ def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
         yield replace(last, end=end) if closes else last
 
 
-def _units_of_members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
-    for method in one.methods:
-        symbol = f"{one.name}::{method.name}"
-        plugged = list(_statements_of_schema(source, one, method))
+def _iter_units_of_members(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
+    for method in class_like.methods:
+        symbol = f"{class_like.name}::{method.name}"
+        plugged = list(_iter_statements_of_schema(source, class_like, method))
         if plugged:
             yield from plugged
             continue
@@ -121,40 +121,42 @@ def _units_of_members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
             method.node,
             "relation" if _is_relation(source, method) else "method",
             symbol,
-            alone=method.public and not _is_down_method(one, method),
+            alone=method.public and not _is_down_method(class_like, method),
         )
 
 
-def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> Iterator[Unit]:
+def _iter_statements_of_schema(
+    source: PhpSource, class_like: ClassLike, method: Method
+) -> Iterator[Unit]:
     """Yield the statements in `up` of a migration that create, alter or drop a table."""
-    if not _is_migration(one) or method.name.lower() != "up" or method.body is None:
+    if not _is_migration(class_like) or method.name.lower() != "up" or method.body is None:
         return
     for statement in method.body.named_children:
-        chain = _chain_in_statement(source, statement)
+        chain = _find_chain_in_statement(source, statement)
         if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
             table = source.value(chain.calls[-1].argument(0))
             name = table if isinstance(table, str) else ""
             yield _build_unit(source, statement, "schema", name, alone=True)
 
 
-def _units_of_functions(source: PhpSource) -> Iterator[Unit]:
+def _iter_units_of_functions(source: PhpSource) -> Iterator[Unit]:
     for name, function in source.functions:
         if source.find_class(function.node) is None:
             yield _build_unit(source, function.node, "function", name, alone=True)
 
 
-def _units_of_statements(source: PhpSource) -> Iterator[Unit]:
+def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
     for statement in source.statements():
         if statement.type == "return_statement":
-            yield from _units_of_keys(source, statement)
+            yield from _iter_units_of_keys(source, statement)
             continue
-        chain = _chain_in_statement(source, statement)
+        chain = _find_chain_in_statement(source, statement)
         if chain is not None and _is_route(source, chain):
             role: Role = "group" if chain.call("group") else "route"
             yield _build_unit(source, statement, role, "", alone=role == "group")
 
 
-def _units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
+def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     """Yield the top-level keys of an array that a file returns."""
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
@@ -172,7 +174,7 @@ def _is_route(source: PhpSource, chain: Chain) -> bool:
     return name in {"Illuminate\\Support\\Facades\\Route", "Route"}
 
 
-def _chain_in_statement(source: PhpSource, statement: Node) -> Chain | None:
+def _find_chain_in_statement(source: PhpSource, statement: Node) -> Chain | None:
     if statement.type != "expression_statement" or not statement.named_children:
         return None
     return source.chain(statement.named_children[0])
@@ -190,12 +192,12 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
     return False
 
 
-def _is_migration(one: ClassLike) -> bool:
-    return any(parent.rpartition("\\")[2] == "Migration" for parent in one.parents)
+def _is_migration(class_like: ClassLike) -> bool:
+    return any(parent.rpartition("\\")[2] == "Migration" for parent in class_like.parents)
 
 
-def _is_down_method(one: ClassLike, method: Method) -> bool:
-    return _is_migration(one) and method.name.lower() == "down"
+def _is_down_method(class_like: ClassLike, method: Method) -> bool:
+    return _is_migration(class_like) and method.name.lower() == "down"
 
 
 def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
@@ -267,27 +269,27 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
             values = {"name": one.name, "alias": one.alias}
             yield source.tree.fact("imports", one.node, "", values)
     for declared in source.classes:
-        yield from _class_facts(source, declared)
+        yield from _iter_class_facts(source, declared)
     for name, function in source.functions:
         yield _declaration_fact(source, "function", name, function)
-        yield from _body_facts(source, function, name, None)
+        yield from _iter_body_facts(source, function, name, None)
     yield from _top_level_facts(source)
 
 
-def _class_facts(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
-    values = {"role": one.role, "public": True, "abstract": one.abstract}
-    yield source.tree.fact("declares", one.node, one.name, values)
+def _iter_class_facts(source: PhpSource, class_like: ClassLike) -> Iterator[Fact]:
+    values = {"role": class_like.role, "public": True, "abstract": class_like.abstract}
+    yield source.tree.fact("declares", class_like.node, class_like.name, values)
     for kind, names in (
-        ("extends", one.parents),
-        ("implements", one.interfaces),
-        ("uses_trait", one.traits),
+        ("extends", class_like.parents),
+        ("implements", class_like.interfaces),
+        ("uses_trait", class_like.traits),
     ):
         for name in names:
-            yield source.tree.fact(kind, one.node, one.name, {"name": name})
-    for method in one.methods:
-        symbol = f"{one.name}::{method.name}"
+            yield source.tree.fact(kind, class_like.node, class_like.name, {"name": name})
+    for method in class_like.methods:
+        symbol = f"{class_like.name}::{method.name}"
         yield _declaration_fact(source, "method", symbol, method)
-        yield from _body_facts(source, method, symbol, one)
+        yield from _iter_body_facts(source, method, symbol, class_like)
 
 
 def _declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
@@ -300,12 +302,12 @@ def _declaration_fact(source: PhpSource, role: str, symbol: str, method: Method)
     return source.tree.fact("declares", method.node, symbol, values)
 
 
-def _body_facts(
+def _iter_body_facts(
     source: PhpSource, method: Method, symbol: str, around: ClassLike | None
 ) -> Iterator[Fact]:
     if method.body is not None:
         types = find_variable_types(source, method, around)
-        yield from _facts_of_calls(source, _Body(method.body, symbol, types, around))
+        yield from _iter_facts_of_calls(source, _Body(method.body, symbol, types, around))
 
 
 def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
@@ -314,7 +316,7 @@ def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
     into = frozenset(declarations)
     for statement in source.statements():
         if statement.type not in into:
-            yield from _facts_of_calls(source, _Body(statement, "", {}), into)
+            yield from _iter_facts_of_calls(source, _Body(statement, "", {}), into)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,7 @@ class _Body:
         return (*self.around.traits, *self.around.parents)
 
 
-def _facts_of_calls(
+def _iter_facts_of_calls(
     source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
@@ -352,10 +354,13 @@ def _facts_of_calls(
 def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
-        taken = [one.type for one in list_parameters(source.tree, node, source.find_scope(node))]
+        taken = [
+            parameter.type
+            for parameter in list_parameters(source.tree, node, source.find_scope(node))
+        ]
         types = [name for one in taken for name in one.split(OR)]
         return [("takes", name) for name in types if name and name not in NO_CLASSES]
-    called = _called_name(source, node, body)
+    called = _find_called_name(source, node, body)
     if called is None:
         return []
     if OR in called[1]:
@@ -369,7 +374,7 @@ def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, s
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+def _find_called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
     """Return the kind and the name of a call; the class in the name may be a union."""
     tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
@@ -415,11 +420,11 @@ def key_facts(source: PhpSource) -> Iterator[Fact]:
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":
-            yield from _array_facts(source, statement, value)
+            yield from _iter_array_facts(source, statement, value)
 
 
-def _array_facts(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]:
-    keys = list(_array_keys(source, array))
+def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]:
+    keys = list(_iter_array_keys(source, array))
     if not keys or _are_mostly_prose(source, keys):
         return
     yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
@@ -427,12 +432,12 @@ def _array_facts(source: PhpSource, statement: Node, array: Node) -> Iterator[Fa
         name, element = ".".join(path), value.parent or value
         values = {"name": name, "of": "code"}
         yield source.tree.fact("defines_setting", element, path[0], values)
-        for variable in _environment_variables(source, value):
+        for variable in _iter_environment_variables(source, value):
             values = {"key": variable, "setting": name}
             yield source.tree.fact("reads_env", element, "", values)
 
 
-def _array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
+def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
     todo: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
     found = 0
     while todo:
@@ -459,7 +464,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     return len(words) * 2 > len(values)
 
 
-def _environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
+def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
     """Yield the environment variables that a value reads, without those in nested arrays."""
     if value.type == "array_creation_expression":
         return

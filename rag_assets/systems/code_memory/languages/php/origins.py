@@ -74,7 +74,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
     elif node.type == "match_expression":
         block = node.child_by_field_name("body")
         arms = block.named_children if block is not None else ()
-        found = [one.child_by_field_name("return_expression") for one in arms]
+        found = [arm.child_by_field_name("return_expression") for arm in arms]
     else:
         return ()
     return [one for one in found if one is not None]
@@ -82,7 +82,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
 
 def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     """Return the iterated expression of a loop, and the variable that holds each element."""
-    parts = [one for one in node.named_children if one.type != "comment"]
+    parts = [named_child for named_child in node.named_children if named_child.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - it is broken
         return None, None
     value, target = parts[:2]
@@ -100,10 +100,10 @@ def list_classes(kind: str) -> Origins:
 def combine_origins(several: Iterable[Origins]) -> Origins:
     """Return all origins together; None if any are unknown or if there are too many."""
     found: dict[str, None] = {}
-    for one in several:
-        if one is None:
+    for origins in several:
+        if origins is None:
             return None
-        found |= dict.fromkeys(one)
+        found |= dict.fromkeys(origins)
     return tuple(found) if len(found) <= _MOST_ORIGINS else None
 
 
@@ -177,7 +177,7 @@ class Body:
             return (made,) if made else None
         if node.type == "variable_name":
             return self._variable_origins(self._source.tree.of(node), depth)
-        held = _possible_values(node, self._source.tree.field(node, "operator"))
+        held = _list_possible_values(node, self._source.tree.field(node, "operator"))
         if held:
             return combine_origins(self.of(one, depth + 1) for one in held)
         return self._path_origins(node, depth)
@@ -256,8 +256,8 @@ class Body:
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
-            given = list_arguments(self._source.tree, at)
-            return self.of(given[0].value, depth + 1) if given else None
+            arguments = list_arguments(self._source.tree, at)
+            return self.of(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
             made = class_of_argument(self._source, at)
             return (made,) if made else None
@@ -285,7 +285,7 @@ class Body:
             given.append(append_steps(found, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
-            return combine_origins(one for one in given if one is not None)
+            return combine_origins(origins for origins in given if origins is not None)
         return combine_origins(given) if given else self._held.get(name)
 
     @cached_property
@@ -293,8 +293,8 @@ class Body:
         """Return the declared origins of parameters and properties, by name; None if unknown."""
         notes = read_noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
-            f"${one.name}": list_classes(one.type) or notes.get(f"${one.name}")
-            for one in self._method.parameters
+            f"${parameter.name}": list_classes(parameter.type) or notes.get(f"${parameter.name}")
+            for parameter in self._method.parameters
         }
         for one in self._around.properties if self._around is not None else ():
             if kinds := list_classes(one.type):
@@ -341,12 +341,12 @@ class Body:
         if call is not None and call.type in MEMBER_CALLS:
             named = tree.field(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
-        taken = list_parameters(tree, closure, self._source.find_scope(closure))
-        for position, one in enumerate(taken):
+        parameters = list_parameters(tree, closure, self._source.find_scope(closure))
+        for position, one in enumerate(parameters):
             yield f"${one.name}", None if position or one.type else holder
 
 
-def _possible_values(node: Node, operator: str) -> Sequence[Node]:
+def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
     """Return the expressions whose value an expression may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
@@ -395,9 +395,9 @@ class Bodies:
         self._methods: dict[str, tuple[Method, ClassLike | None]] = {
             name: (function, None) for name, function in source.functions
         }
-        for one in source.classes:
-            for method in one.methods:
-                self._methods[f"{one.name}::{method.name}"] = method, one
+        for class_ in source.classes:
+            for method in class_.methods:
+                self._methods[f"{class_.name}::{method.name}"] = method, class_
 
     def __iter__(self) -> Iterator[tuple[str, Method]]:
         """Yield the functions and methods, with their names."""
@@ -440,7 +440,7 @@ def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
         seen: set[tuple[str, ...]] = set()
         for node in _find_longest_chains(source, method.body):
             origins = body.of(node)
-            told = tuple(one for one in origins or () if _needs_other_files(one))
+            told = tuple(origin for origin in origins or () if _needs_other_files(origin))
             if told and told not in seen:
                 seen.add(told)
                 yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
@@ -472,9 +472,9 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 def _needs_other_files(origin: str) -> bool:
     """Return whether resolving a chain may require other files."""
     start, *steps = origin.split(THEN)
-    calls = [one.removesuffix(CALLED).lower() for one in steps]
+    calls = [step.removesuffix(CALLED).lower() for step in steps]
     if "::" in start:
-        return any(one not in _QUERIES for one in calls)
+        return any(call not in _QUERIES for call in calls)
     if start.endswith(CALLED):
         return bool(calls)
     return len(calls) > (0 if start.startswith("@") else 1) or _is_property(steps)

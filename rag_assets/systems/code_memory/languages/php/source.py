@@ -269,13 +269,13 @@ def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
-        parents=tuple(_classes_in_clause(tree, node, "base_clause", scope)),
-        interfaces=tuple(_classes_in_clause(tree, node, "class_interface_clause", scope)),
+        parents=tuple(_iter_classes_in_clause(tree, node, "base_clause", scope)),
+        interfaces=tuple(_iter_classes_in_clause(tree, node, "class_interface_clause", scope)),
         traits=tuple(
-            found
+            class_
             for member in members
             if member.type == "use_declaration"
-            for found in _classes_in_type(tree, member, scope)
+            for class_ in _iter_classes_in_type(tree, member, scope)
         ),
         abstract=_has_modifier(node, "abstract_modifier"),
         properties=tuple(_read_properties(tree, members, scope)),
@@ -338,13 +338,15 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
 
-def _classes_in_clause(tree: SyntaxTree, node: Node, clause: str, scope: Scope) -> Iterator[str]:
+def _iter_classes_in_clause(
+    tree: SyntaxTree, node: Node, clause: str, scope: Scope
+) -> Iterator[str]:
     for child in node.children:
         if child.type == clause:
-            yield from _classes_in_type(tree, child, scope)
+            yield from _iter_classes_in_type(tree, child, scope)
 
 
-def _classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
+def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
     return (scope.class_name(tree.of(n)) for n in node.named_children if n.type in _NAMES)
 
 
@@ -416,7 +418,7 @@ class PhpSource:
 
     @cached_property
     def _class_starts(self) -> list[int]:
-        return [one.node.start_byte for one in self.classes]
+        return [class_.node.start_byte for class_ in self.classes]
 
     @cached_property
     def functions(self) -> tuple[tuple[str, Method], ...]:
@@ -439,7 +441,9 @@ class PhpSource:
     def find_class(self, node: Node) -> ClassLike | None:
         """Return the innermost class around a node."""
         before = bisect_right(self._class_starts, node.start_byte)
-        around = (one for one in reversed(self.classes[:before]) if _contains(one.node, node))
+        around = (
+            class_ for class_ in reversed(self.classes[:before]) if _contains(class_.node, node)
+        )
         return next(around, None)
 
     def class_name(self, written: str, near: Node) -> str:
@@ -467,7 +471,7 @@ class PhpSource:
 
     def _read_constants(self, near: Node) -> Constants:
         def constant(owner: str, name: str) -> Value:
-            found = next((one for one in self.classes if one.name == owner), None)
+            found = next((class_ for class_ in self.classes if class_.name == owner), None)
             held = (
                 None
                 if found is None

@@ -100,8 +100,8 @@ def find_variable_types(
     if method.body is None:
         return types
     # If a name has several types, its type counts as unknown.
-    for name, found in _assigned_classes(source, method.body, around).items():
-        known = found | ({types[name]} if name in types else set())
+    for name, class_ in _assigned_classes(source, method.body, around).items():
+        known = class_ | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
@@ -165,10 +165,10 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         return class_of_creation(source, value)
     if named := _provided_class(source, value) or _returned_class(source, value, around):
         return named
-    begun = _find_static_call(source.tree, value)
-    if begun is None:
+    static_call = _find_static_call(source.tree, value)
+    if static_call is None:
         return ""
-    scope = source.tree.field(begun, "scope")
+    scope = source.tree.field(static_call, "scope")
     return source.class_name(scope, value) if scope else ""
 
 
@@ -206,7 +206,7 @@ def _provided_class(source: PhpSource, value: Node) -> str:
 
 def class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class if the first argument of a call is `Invoice::class`; "" for any other."""
-    named = next((one.value for one in list_arguments(source.tree, call)), None)
+    named = next((argument.value for argument in list_arguments(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]

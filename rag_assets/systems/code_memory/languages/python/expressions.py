@@ -122,13 +122,13 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     found: list[tuple[bool, str]] = []
-    for one in held.values if isinstance(held, ast.JoinedStr) else ():
-        if isinstance(one, ast.Constant):
-            found.append((False, str(one.value)))
+    for value in held.values if isinstance(held, ast.JoinedStr) else ():
+        if isinstance(value, ast.Constant):
+            found.append((False, str(value.value)))
             continue
-        if not isinstance(one, ast.FormattedValue) or one.conversion >= 0 or one.format_spec:
+        if not isinstance(value, ast.FormattedValue) or value.conversion >= 0 or value.format_spec:
             return None
-        name = ast.unparse(one.value)
+        name = ast.unparse(value.value)
         if not _DOTTED.fullmatch(name):
             return None
         found.append((True, name))
@@ -165,16 +165,16 @@ class _Reader:
         if special is not None:
             return special(node)
         if kind in _ITEMS:
-            items = [self._read_inner(child) for child in _operands_of_sum(node)]
+            items = [self._read_inner(child) for child in _list_operands_of_sum(node)]
             return {"of": _ITEMS[kind], "items": items, "at": self._list_offsets(node)}
         if kind == "parenthesized_expression":
-            inside = _operands_of_sum(node)
+            inside = _list_operands_of_sum(node)
             return self._read_inner(inside[0]) if len(inside) == 1 else self._mark_computed(node)
         if kind in {"list_splat", "dictionary_splat"}:
-            value = self._read_inner(_operands_of_sum(node)[0])
+            value = self._read_inner(_list_operands_of_sum(node)[0])
             return {"of": "spread", "value": value, "at": self._list_offsets(node)}
         if kind == "conditional_expression":
-            inside = _operands_of_sum(node)
+            inside = _list_operands_of_sum(node)
             items = [self._read_inner(inside[0]), self._read_inner(inside[-1])]
             return {"of": "choice", "items": items, "at": self._list_offsets(node)}
         return self._mark_computed(node)
@@ -214,7 +214,7 @@ class _Reader:
         arguments, named = [], {}
         held = node.child_by_field_name("arguments")
         if held is not None and held.type == "argument_list":
-            for child in _operands_of_sum(held):
+            for child in _list_operands_of_sum(held):
                 if child.type == "keyword_argument":
                     name = self._tree.field(child, "name")
                     named[name] = self._read_inner(child.child_by_field_name("value"))
@@ -233,7 +233,7 @@ class _Reader:
 
     def _read_dictionary(self, node: Node) -> Expression:
         items = []
-        for child in _operands_of_sum(node):
+        for child in _list_operands_of_sum(node):
             if child.type == "pair":
                 key = self._read_inner(child.child_by_field_name("key"))
                 items.append([key, self._read_inner(child.child_by_field_name("value"))])
@@ -268,5 +268,5 @@ class _Reader:
         return _get_offsets(self._tree, node)
 
 
-def _operands_of_sum(node: Node) -> list[Node]:
+def _list_operands_of_sum(node: Node) -> list[Node]:
     return [child for child in node.named_children if not is_comment(child)]

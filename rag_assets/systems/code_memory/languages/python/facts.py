@@ -52,20 +52,25 @@ _OWN = frozenset({"self", "cls"})
 def list_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     yield from (_import_fact(source, one, "") for one in source.imports)
-    symbols = frozenset(one.symbol for one in source.definitions)
+    symbols = frozenset(definition.symbol for definition in source.definitions)
     yield from _call_facts(source, scopes, None, top_level(source), symbols)
-    for one in source.definitions:
-        values = _declaration_values(source, scopes, one)
-        yield Fact("declares", *_declaration_span(source, one), one.symbol, values)
-        yield from (_import_fact(source, each, one.symbol) for each in one.imports)
-        if one.sort == "class":
-            for parent in scopes.parents(one):
-                yield Fact("extends", *_declaration_span(source, one), one.symbol, {"name": parent})
-        yield from _call_facts(source, scopes, one, nodes_inside(one), symbols)
+    for definition in source.definitions:
+        values = _declaration_values(source, scopes, definition)
+        yield Fact("declares", *_declaration_span(source, definition), definition.symbol, values)
+        yield from (_import_fact(source, each, definition.symbol) for each in definition.imports)
+        if definition.sort == "class":
+            for parent in scopes.parents(definition):
+                yield Fact(
+                    "extends",
+                    *_declaration_span(source, definition),
+                    definition.symbol,
+                    {"name": parent},
+                )
+        yield from _call_facts(source, scopes, definition, nodes_inside(definition), symbols)
 
 
-def _declaration_span(source: PythonSource, one: Definition) -> tuple[int, int]:
-    return source.tree.start(one.node), source.tree.end(one.last)
+def _declaration_span(source: PythonSource, definition: Definition) -> tuple[int, int]:
+    return source.tree.start(definition.node), source.tree.end(definition.last)
 
 
 def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
@@ -73,47 +78,49 @@ def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
     return source.tree.fact("imports", one.node, symbol, values)
 
 
-def _declaration_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
+def _declaration_values(
+    source: PythonSource, scopes: Scopes, definition: Definition
+) -> Mapping[str, Any]:
     decorators = [
         build_expression(
             source.tree,
             node.named_children[0] if node.named_children else None,
-            lambda name: scopes.reference(name, one.within),
+            lambda name: scopes.reference(name, definition.within),
         )
-        for node in one.decorators
+        for node in definition.decorators
     ]
-    return {"role": one.sort, "public": one.public, "decorators": decorators}
+    return {"role": definition.sort, "public": definition.public, "decorators": decorators}
 
 
 def _call_facts(
     source: PythonSource,
     scopes: Scopes,
-    one: Definition | None,
+    definition: Definition | None,
     nodes: Iterator[Node],
     symbols: Collection[str],
 ) -> Iterator[Fact]:
     seen: set[str] = set()
     for node in nodes:
-        called = scopes.called_reference(node, one) if node.type == "call" else ""
-        above = _inherited_methods(source, scopes, one, node, symbols) if called else ()
+        called = scopes.called_reference(node, definition) if node.type == "call" else ""
+        above = _inherited_methods(source, scopes, definition, node, symbols) if called else ()
         for name in (called, *above):
             if name and name not in seen:
                 seen.add(name)
-                symbol = "" if one is None else one.symbol
+                symbol = "" if definition is None else definition.symbol
                 yield source.tree.fact("calls", node, symbol, {"name": name})
 
 
 def _inherited_methods(
     source: PythonSource,
     scopes: Scopes,
-    one: Definition | None,
+    definition: Definition | None,
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
     """Yield the methods of bases that `self.method()` may call if the class lacks the method."""
     written = dotted_name(source.tree, call.child_by_field_name("function"))
     root, _, method = written.partition(".")
-    around = one
+    around = definition
     while around is not None and around.sort != "class":
         around = around.within
     if around is None or root not in _OWN or not method or "." in method:
@@ -143,28 +150,32 @@ def list_statement_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]
     if not _MENTIONS_FRAMEWORK.search(source.text):
         return
     yield from _block_facts(source, scopes, None)
-    for one in source.definitions:
-        if one.sort == "class":
-            yield from _block_facts(source, scopes, one)
+    for definition in source.definitions:
+        if definition.sort == "class":
+            yield from _block_facts(source, scopes, definition)
 
 
-def _block_facts(source: PythonSource, scopes: Scopes, one: Definition | None) -> Iterator[Fact]:
-    for statement, under in source.statements(None if one is None else one.body):
+def _block_facts(
+    source: PythonSource, scopes: Scopes, definition: Definition | None
+) -> Iterator[Fact]:
+    for statement, under in source.statements(None if definition is None else definition.body):
         if statement.type == "expression_statement" and statement.named_children:
-            yield from _statement_facts(source, scopes, one, statement.named_children[0], under)
+            yield from _iter_statement_facts(
+                source, scopes, definition, statement.named_children[0], under
+            )
 
 
-def _statement_facts(
-    source: PythonSource, scopes: Scopes, one: Definition | None, node: Node, under: str
+def _iter_statement_facts(
+    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node, under: str
 ) -> Iterator[Fact]:
     def reference(name: str) -> str:
-        return scopes.reference(name, one)
+        return scopes.reference(name, definition)
 
-    symbol = "" if one is None else one.symbol
-    if node.type == "call" and one is None:
+    symbol = "" if definition is None else definition.symbol
+    if node.type == "call" and definition is None:
         value = build_expression(source.tree, node, reference)
         yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
-        yield from _inner_calls(source, node, symbol)
+        yield from _iter_inner_calls(source, node, symbol)
     value_node = node.child_by_field_name("right")
     if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
         return
@@ -182,10 +193,10 @@ def _statement_facts(
         if name:
             values = {"name": name, "value": value, "adds": adds, "under": under}
             yield source.tree.fact("assigns", node, symbol, values)
-    yield from _inner_calls(source, node, symbol)
+    yield from _iter_inner_calls(source, node, symbol)
 
 
-def _inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
+def _iter_inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
     """Yield the position of each call within a statement: a route, or a change of a table."""
     rows = {statement.start_point[0]}
     todo = [statement]
@@ -208,15 +219,15 @@ _READERS: Final = frozenset({"env", "config"})
 
 def list_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the settings that a file defines, and the settings that a file reads."""
-    yield from _defined_settings(source)
+    yield from _iter_defined_settings(source)
     if not _MENTIONS_SETTINGS.search(source.text):
         return
-    yield from _used_settings(source, scopes, None, top_level(source))
-    for one in source.definitions:
-        yield from _used_settings(source, scopes, one, nodes_inside(one))
+    yield from _iter_used_settings(source, scopes, None, top_level(source))
+    for definition in source.definitions:
+        yield from _iter_used_settings(source, scopes, definition, nodes_inside(definition))
 
 
-def _defined_settings(source: PythonSource) -> Iterator[Fact]:
+def _iter_defined_settings(source: PythonSource) -> Iterator[Fact]:
     seen: set[str] = set()
     for statement, _ in source.statements(None):
         node = next(iter(statement.named_children), None)
@@ -228,33 +239,37 @@ def _defined_settings(source: PythonSource) -> Iterator[Fact]:
             yield source.tree.fact("defines_setting", node, "", {"name": name, "of": "code"})
 
 
-def _used_settings(
-    source: PythonSource, scopes: Scopes, one: Definition | None, nodes: Iterator[Node]
+def _iter_used_settings(
+    source: PythonSource, scopes: Scopes, definition: Definition | None, nodes: Iterator[Node]
 ) -> Iterator[Fact]:
-    symbol = "" if one is None else one.symbol
+    symbol = "" if definition is None else definition.symbol
     seen: set[tuple[str, str]] = set()
     for node in nodes:
-        found = _read_setting_use(source, scopes, one, node)
-        if found is not None and found not in seen:
-            seen.add(found)
-            yield source.tree.fact(found[0], node, symbol, {"key": found[1]})
+        setting_use = _read_setting_use(source, scopes, definition, node)
+        if setting_use is not None and setting_use not in seen:
+            seen.add(setting_use)
+            yield source.tree.fact(setting_use[0], node, symbol, {"key": setting_use[1]})
 
 
 def _read_setting_use(
-    source: PythonSource, scopes: Scopes, one: Definition | None, node: Node
+    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node
 ) -> tuple[str, str] | None:
     if node.type == "attribute":
         owner, _, key = dotted_name(source.tree, node).rpartition(".")
-        if owner and _CONSTANT.fullmatch(key) and _are_settings(scopes.reference(owner, one)):
+        if (
+            owner
+            and _CONSTANT.fullmatch(key)
+            and _are_settings(scopes.reference(owner, definition))
+        ):
             return "configured_by", key
     elif node.type == "subscript":
         owner = dotted_name(source.tree, node.child_by_field_name("value"))
-        if owner and scopes.reference(owner, one) == "os.environ":
+        if owner and scopes.reference(owner, definition) == "os.environ":
             return _read_variable_name(source, node.child_by_field_name("subscript"))
     elif node.type == "call":
         name = dotted_name(source.tree, node.child_by_field_name("function"))
         arguments = node.child_by_field_name("arguments")
-        reads = name.partition(".")[0] in _READERS or scopes.reference(name, one) in _GETS
+        reads = name.partition(".")[0] in _READERS or scopes.reference(name, definition) in _GETS
         if name and reads and arguments is not None and arguments.named_children:
             return _read_variable_name(source, arguments.named_children[0])
     return None
@@ -299,7 +314,7 @@ def list_export_facts(source: PythonSource) -> Iterator[Fact]:
                 return
             if statement.type != "expression_statement" or held is None:
                 continue
-            added = _added_names(source, held)
+            added = _find_added_names(source, held)
             if added is None:
                 continue
             stated = stated or held
@@ -313,10 +328,10 @@ def list_export_facts(source: PythonSource) -> Iterator[Fact]:
         yield Fact("exports", source.tree.start(stated), source.tree.end(stated), "", values)
 
 
-def _added_names(source: PythonSource, node: Node) -> list[str] | None:
+def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
     """Return the names that a statement adds to `__all__`; None if it does not concern the list."""
     if node.type == "call":
-        return _extended_names(source, node)
+        return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -336,13 +351,17 @@ def _added_names(source: PythonSource, node: Node) -> list[str] | None:
     return _names_in_list(source, value)
 
 
-def _extended_names(source: PythonSource, node: Node) -> list[str] | None:
+def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
     function = source.tree.field(node, "function")
     if function.partition(".")[0] != _ALL:
         return None
     given = node.child_by_field_name("arguments")
-    values = [] if given is None else [one for one in given.named_children if not is_comment(one)]
+    values = (
+        []
+        if given is None
+        else [named_child for named_child in given.named_children if not is_comment(named_child)]
+    )
     if len(values) != 1 or function not in {f"{_ALL}.extend", f"{_ALL}.append"}:
         raise _ComputedError
     if function == f"{_ALL}.append":
@@ -356,9 +375,9 @@ def _names_in_list(source: PythonSource, node: Node) -> list[str]:
     todo = [node]
     while todo:
         at = todo.pop()
-        parts = [one for one in at.named_children if not is_comment(one)]
+        parts = [named_child for named_child in at.named_children if not is_comment(named_child)]
         if at.type in _LISTS:
-            found += [_string_value(source, one) for one in parts]
+            found += [_string_value(source, part) for part in parts]
         elif at.type == "parenthesized_expression" or _is_sum(source, at):
             todo += reversed(parts)
         else:
@@ -375,7 +394,12 @@ def _string_value(source: PythonSource, node: Node) -> str:
     if node.type not in {"string", "concatenated_string"}:
         raise _ComputedError
     parts = [node] if node.type == "string" else node.named_children
-    inner = [one for part in parts if part.type == "string" for one in part.named_children]
+    inner = [
+        named_child
+        for part in parts
+        if part.type == "string"
+        for named_child in part.named_children
+    ]
     if any(one.type not in _PLAIN for one in inner):
         raise _ComputedError
     return "".join(source.tree.of(one) for one in inner if one.type == "string_content")

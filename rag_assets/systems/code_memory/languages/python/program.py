@@ -263,7 +263,7 @@ class Program:
     def lineage(self, name: str) -> Iterator[Place]:
         """Yield a class and its ancestors within the repository, nearest first."""
         places = (self.place(one) for one in self.ancestry(name))
-        return (one for one in places if one is not None)
+        return (place for place in places if place is not None)
 
     def attribute(self, name: str, attribute: str) -> Any:
         """Return the value that a class or its nearest ancestor assigns to an attribute."""

@@ -45,7 +45,11 @@ class Scopes:
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
-        self._own = {f":{one.symbol}": one for one in source.definitions if one.sort == "class"}
+        self._own = {
+            f":{definition.symbol}": definition
+            for definition in source.definitions
+            if definition.sort == "class"
+        }
         self._top = {name: Meaning(ref) for name, ref in source.names.items()}
         self._local: dict[Definition, dict[str, Meaning]] = {}
         self._fields: dict[Definition, dict[str, str]] = {}
@@ -112,22 +116,22 @@ class Scopes:
         found = [] if around is None else list(self.parents(around))
         return found[0] if len(found) == 1 else ""
 
-    def parents(self, one: Definition) -> Iterator[str]:
+    def parents(self, definition: Definition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
-        held = one.node.child_by_field_name("superclasses")
+        held = definition.node.child_by_field_name("superclasses")
         for child in [] if held is None else held.named_children:
             base = child.child_by_field_name("value") if child.type == "subscript" else child
             name = dotted_name(self._source.tree, base)
             if name:
-                yield self.reference(name, one.within)
+                yield self.reference(name, definition.within)
 
     def _resolve_class(self, written: str, near: Definition | None) -> str:
         """Return the reference of a name if it names a class, here or by naming convention."""
-        found = self._resolve_name(written, near)
-        if found.startswith(":"):
-            return found if found in self._own else ""
-        last = found.rpartition(".")[2]
-        return found if last[:1].isupper() and not last.isupper() else ""
+        name = self._resolve_name(written, near)
+        if name.startswith(":"):
+            return name if name in self._own else ""
+        last = name.rpartition(".")[2]
+        return name if last[:1].isupper() and not last.isupper() else ""
 
     def _class_in_annotation(self, node: Node | None, near: Definition | None) -> str:
         """Return the class in an annotation; `| None` and Optional are ignored."""
@@ -156,67 +160,72 @@ class Scopes:
         if one is None:
             return ""
         if one not in self._fields:
-            self._fields[one] = dict(self._annotated_attributes(one))
+            self._fields[one] = dict(self._iter_annotated_attributes(one))
         return self._fields[one].get(name, "")
 
-    def _annotated_attributes(self, one: Definition) -> Iterator[tuple[str, str]]:
-        for statement, _ in self._source.statements(one.body):
+    def _iter_annotated_attributes(self, definition: Definition) -> Iterator[tuple[str, str]]:
+        for statement, _ in self._source.statements(definition.body):
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
-                    found = self._class_in_annotation(node.child_by_field_name("type"), one.within)
+                    found = self._class_in_annotation(
+                        node.child_by_field_name("type"), definition.within
+                    )
                     yield self._source.tree.field(node, "left"), found
 
-    def _names_in(self, one: Definition) -> dict[str, Meaning]:
-        if one not in self._local:
+    def _names_in(self, definition: Definition) -> dict[str, Meaning]:
+        if definition not in self._local:
             found: dict[str, Meaning] = {}
-            self._local[one] = found
-            self._bind_names(one, found)
-        return self._local[one]
+            self._local[definition] = found
+            self._bind_names(definition, found)
+        return self._local[definition]
 
-    def _bind_names(self, one: Definition, found: dict[str, Meaning]) -> None:
-        for each in one.imports:
+    def _bind_names(self, definition: Definition, found: dict[str, Meaning]) -> None:
+        for each in definition.imports:
             found[each.alias] = Meaning(each.reference)
-        for member in one.members:
+        for member in definition.members:
             found[member.name] = Meaning(f":{member.symbol}")
-        if one.sort == "class":
+        if definition.sort == "class":
             return
-        for name, meaning in [*self._parameter_meanings(one), *self._assigned_names(one)]:
+        for name, meaning in [
+            *self._iter_parameter_meanings(definition),
+            *self._iter_assigned_names(definition),
+        ]:
             same = found.get(name, meaning) == meaning
             found[name] = meaning if same else _UNKNOWN
 
-    def _parameter_meanings(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_parameter_meanings(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        held = one.node.child_by_field_name("parameters")
+        held = definition.node.child_by_field_name("parameters")
         for index, node in enumerate([] if held is None else held.named_children):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]
-            around = one.within
-            if index == 0 and one.sort == "method" and around is not None:
-                yield tree.of(name), self._first_parameter_meaning(one, around)
+            around = definition.within
+            if index == 0 and definition.sort == "method" and around is not None:
+                yield tree.of(name), self._first_parameter_meaning(definition, around)
                 continue
             kind = self._class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first_parameter_meaning(self, one: Definition, around: Definition) -> Meaning:
+    def _first_parameter_meaning(self, definition: Definition, around: Definition) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
-        marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
+        marks = {self._source.tree.of(n).strip("@ \n") for n in definition.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
         return Meaning(f":{around.symbol}", "classmethod" not in marks)
 
-    def _assigned_names(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_assigned_names(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        for node in nodes_inside(one):
+        for node in nodes_inside(definition):
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
-                    yield tree.of(target), self._assigned_meaning(node, one)
+                    yield tree.of(target), self._assigned_meaning(node, definition)
                 elif target is not None and target.type not in {"attribute", "subscript"}:
-                    yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(target))
+                    yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(target))
             elif node.type in {"as_pattern_target", "lambda_parameters"}:
-                yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(node))
+                yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(node))
 
     def _assigned_meaning(self, node: Node, near: Definition) -> Meaning:
         if node.type != "assignment":
@@ -229,9 +238,9 @@ class Scopes:
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def nodes_inside(one: Definition) -> Iterator[Node]:
+def nodes_inside(definition: Definition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without those of nested definitions."""
-    todo = [] if one.body is None else [one.body]
+    todo = [] if definition.body is None else [definition.body]
     while todo:
         node = todo.pop()
         yield node
@@ -242,7 +251,7 @@ def nodes_inside(one: Definition) -> Iterator[Node]:
         )
 
 
-def _identifiers(node: Node) -> Iterator[Node]:
+def _iter_identifiers(node: Node) -> Iterator[Node]:
     todo = [node]
     while todo:
         at = todo.pop()

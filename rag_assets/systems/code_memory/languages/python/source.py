@@ -219,9 +219,9 @@ class PythonSource:
     def names(self) -> dict[str, str]:
         """Return the references of top-level names; names bound by assignments are left out."""
         found: dict[str, str] = {}
-        for one in self.definitions:
-            if one.within is None:
-                found.setdefault(one.name, f":{one.name}")
+        for definition in self.definitions:
+            if definition.within is None:
+                found.setdefault(definition.name, f":{definition.name}")
         for each in self.imports:
             found.setdefault(each.alias, each.reference)
         return found
@@ -229,7 +229,7 @@ class PythonSource:
     @property
     def outermost(self) -> Iterator[Definition]:
         """Yield the definitions at top level."""
-        return (one for one in self.definitions if one.within is None)
+        return (definition for definition in self.definitions if definition.within is None)
 
     def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
         """Yield the statements of a block, including statements under a condition or in a loop.
@@ -276,11 +276,11 @@ class PythonSource:
         decorators: tuple[Node, ...] = ()
         if above is not None and above.type == "decorated_definition":
             decorators = tuple(n for n in above.named_children if n.type == "decorator")
-        found = Definition(node, sort, name, prefix + name, around, depth, decorators)
-        self.definitions.append(found)
+        definition = Definition(node, sort, name, prefix + name, around, depth, decorators)
+        self.definitions.append(definition)
         if around is not None:
-            around.members.append(found)
-        return found
+            around.members.append(definition)
+        return definition
 
 
 _DEEP = 30

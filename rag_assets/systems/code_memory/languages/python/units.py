@@ -53,50 +53,63 @@ def list_units(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
     for one in source.outermost:
-        found += _definition_units(source, one, 0)
-    found += _statement_units(source)
+        found += _iter_definition_units(source, one, 0)
+    found += _iter_statement_units(source)
     return add_rest_units(source.text, _drop_nested_units(found))
 
 
-def _definition_units(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
-    if one.sort != "class":
-        alone = one.public
-        yield _build_unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
+def _iter_definition_units(
+    source: PythonSource, definition: Definition, level: int
+) -> Iterator[Unit]:
+    if definition.sort != "class":
+        alone = definition.public
+        yield _build_unit(
+            source,
+            definition.whole,
+            definition.sort,
+            definition.symbol,
+            alone=alone,
+            signed=definition.node,
+        )
         return
-    pieces = list(_find_pieces(source, one))
+    pieces = list(_find_pieces(source, definition))
     if not pieces or level >= _LEVELS:
-        yield _build_unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
+        yield _build_unit(
+            source, definition.whole, "class", definition.symbol, alone=True, signed=definition.node
+        )
         return
-    yield from _split_class(source, one, pieces, level)
+    yield from _split_class(source, definition, pieces, level)
 
 
 def _split_class(
-    source: PythonSource, one: Definition, pieces: list[_ClassPart], level: int
+    source: PythonSource, definition: Definition, pieces: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
-    text, at = source.text, source.tree.start(first_comment(one.whole))
-    end = end_with_comment(source.tree, one.whole)
-    cuts = _statement_ends(source, one.node)
+    text, at = source.text, source.tree.start(first_comment(definition.whole))
+    end = end_with_comment(source.tree, definition.whole)
+    cuts = _statement_ends(source, definition.node)
     first = True
     for piece in pieces:
         start = source.tree.start(first_comment(piece.node))
         if start < at:
             continue
-        yield from _unit_of_text_between(one, text, at, start, cuts, head=first, source=source)
+        yield from _unit_of_text_between(
+            definition, text, at, start, cuts, head=first, source=source
+        )
         first = False
         if piece.of is not None:
-            yield from _definition_units(source, piece.of, level + 1)
+            yield from _iter_definition_units(source, piece.of, level + 1)
         else:
             signed = piece.node if piece.role == "method" else None
             yield _build_unit(
                 source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
             )
         at = end_with_comment(source.tree, piece.node)
-    yield from _unit_of_text_between(one, text, at, end, cuts, head=first, source=source)
+    yield from _unit_of_text_between(definition, text, at, end, cuts, head=first, source=source)
 
 
 def _unit_of_text_between(
-    one: Definition,
+    definition: Definition,
     text: str,
     start: int,
     end: int,
@@ -113,22 +126,22 @@ def _unit_of_text_between(
     stop = start + len(piece.rstrip())
     inner = tuple(cut for cut in cuts if begin < cut <= stop)
     if head:
-        signature = _read_signature(source, one.node)
-        yield Unit(begin, stop, "class", one.symbol, signature, alone=True, cuts=inner)
+        signature = _read_signature(source, definition.node)
+        yield Unit(begin, stop, "class", definition.symbol, signature, alone=True, cuts=inner)
     else:
-        yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
+        yield Unit(begin, stop, "rest", definition.symbol, "", alone=False, cuts=inner)
 
 
-def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_ClassPart]:
+def _find_pieces(source: PythonSource, definition: Definition) -> Iterator[_ClassPart]:
     """Yield the parts of a class that are separate units, in order."""
-    by_node = {member.node.id: member for member in one.members}
-    small = _is_small(source, one)
-    for statement, _ in source.statements(one.body):
-        relation = _relation_piece(source, one, statement)
+    by_node = {member.node.id: member for member in definition.members}
+    small = _is_small(source, definition)
+    for statement, _ in source.statements(definition.body):
+        relation = _find_relation_piece(source, definition, statement)
         if relation is not None:
             yield relation
-        elif _is_operations(source, one, statement):
-            yield from _operation_pieces(source, statement)
+        elif _is_operations(source, definition, statement):
+            yield from _iter_operation_pieces(source, statement)
         elif not small:
             node = statement.child_by_field_name("definition") or statement
             member = by_node.get(node.id)
@@ -139,16 +152,18 @@ def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_ClassPart]:
                 yield _ClassPart(member.whole, "class", member.symbol, True, member)
 
 
-def _is_small(source: PythonSource, one: Definition) -> bool:
-    if one.node.end_byte - one.node.start_byte > SMALL:
+def _is_small(source: PythonSource, definition: Definition) -> bool:
+    if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
-    held = one.node.child_by_field_name("superclasses")
+    held = definition.node.child_by_field_name("superclasses")
     bases = [] if held is None else held.named_children
-    names = [one.name, *(source.tree.of(base) for base in bases if base.type != "call")]
+    names = [definition.name, *(source.tree.of(base) for base in bases if base.type != "call")]
     return not any(_VIEWS.search(name) for name in names)
 
 
-def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _ClassPart | None:
+def _find_relation_piece(
+    source: PythonSource, definition: Definition, statement: Node
+) -> _ClassPart | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
@@ -160,17 +175,17 @@ def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _
     name = source.tree.field(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
-    return _ClassPart(statement, "relation", f"{one.symbol}.{name}", True)
+    return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
 
 
-def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bool:
+def _is_operations(source: PythonSource, definition: Definition, statement: Node) -> bool:
     node = next(iter(statement.named_children), None)
-    if one.name != "Migration" or node is None or node.type != "assignment":
+    if definition.name != "Migration" or node is None or node.type != "assignment":
         return False
     return source.tree.field(node, "left") == "operations"
 
 
-def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
+def _iter_operation_pieces(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
     """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
@@ -193,7 +208,7 @@ def _model_name(source: PythonSource, call: Node) -> str:
     return text if text.isidentifier() else ""
 
 
-def _statement_units(source: PythonSource) -> Iterator[Unit]:
+def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
         (statement, source.tree.field(node, "left"))

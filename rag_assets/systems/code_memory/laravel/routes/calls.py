@@ -50,7 +50,7 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
         name: the name, in lower case.
     """
     function = _BUILTINS.get(name)
-    if function is None or any(isinstance(one, Unknown) for one in arguments):
+    if function is None or any(isinstance(argument, Unknown) for argument in arguments):
         return Unknown(f"{name}()")
     try:
         return function(arguments)
@@ -89,7 +89,7 @@ def _dirname(arguments: _Arguments) -> Value:
 
 def _implode(arguments: _Arguments) -> Value:
     glue, pieces = (arguments[0], arguments[1]) if len(arguments) > 1 else ("", arguments[0])
-    texts = [to_text(one) for one in list_values(pieces)]
+    texts = [to_text(value) for value in list_values(pieces)]
     return Unknown("no texts") if None in texts else str(glue).join(map(str, texts))
 
 

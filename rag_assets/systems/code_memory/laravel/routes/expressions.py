@@ -99,9 +99,9 @@ class Expressions:
         held = node.child_by_field_name("parameters")
         nodes = [] if held is None else held.named_children
         named = [child for child in nodes if child.type.endswith("parameter")]
-        known = list_parameters(self._source.tree, node, self._source.find_scope(node))
+        parameters = list_parameters(self._source.tree, node, self._source.find_scope(node))
         found = []
-        for one, child in zip(known, named, strict=True):
+        for one, child in zip(parameters, named, strict=True):
             entry: dict[str, Json] = {"name": one.name, "type": one.type}
             default = child.child_by_field_name("default_value")
             if default is not None:
@@ -278,9 +278,15 @@ class Expressions:
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
-        plain = [self.read(one.value, runs=runs) for one in call.arguments if not one.name]
+        plain = [
+            self.read(argument.value, runs=runs) for argument in call.arguments if not argument.name
+        ]
         found: dict[str, Json] = {"name": call.name, "arguments": plain}
-        named = {one.name: self.read(one.value, runs=runs) for one in call.arguments if one.name}
+        named = {
+            argument.name: self.read(argument.value, runs=runs)
+            for argument in call.arguments
+            if argument.name
+        }
         return {**found, "named": named} if named else found
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {

@@ -345,7 +345,7 @@ class Machine:
         """Register a pending resource at the end of its statement."""
         if not isinstance(value, PendingResource):
             return
-        computed = [key for key, held in value.options.items() if isinstance(held, Unknown)]
+        computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
             self.miss(f"a resource with computed parts: {what}", frame)
@@ -356,16 +356,16 @@ class Machine:
     def _bind_parameters(
         self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame
     ) -> None:
-        for position, one in enumerate(parameters):
-            missing = Unknown(f"${one['name']}")
-            value = given.at(position, one["name"], missing)
-            if value is missing and "default" in one:
-                value = evaluate(self, one["default"], frame)
-            elif value is missing and one["type"] in ROUTER_TYPES:
+        for position, parameter in enumerate(parameters):
+            missing = Unknown(f"${parameter['name']}")
+            value = given.at(position, parameter["name"], missing)
+            if value is missing and "default" in parameter:
+                value = evaluate(self, parameter["default"], frame)
+            elif value is missing and parameter["type"] in ROUTER_TYPES:
                 value = ROUTER
-            elif value is missing and one["type"] in self.program.classes:
-                value = Instance(one["type"])
-            frame.variables[one["name"]] = value
+            elif value is missing and parameter["type"] in self.program.classes:
+                value = Instance(parameter["type"])
+            frame.variables[parameter["name"]] = value
 
     def _evaluate_function_body(self, body: Body, frame: Frame) -> Value:
         value = self._evaluate_body(body, frame)
@@ -448,8 +448,8 @@ class Machine:
         if not sure:
             changed = {
                 name: Unknown(f"${name}, which depends on a condition")
-                for name, held in frame.variables.items()
-                if name not in before or before[name] is not held
+                for name, variable in frame.variables.items()
+                if name not in before or before[name] is not variable
             }
             frame.variables = {**before, **changed}
         return value

@@ -402,11 +402,11 @@ def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
     if name in {"where", "setwheres"}:
         return first if isinstance(first, dict) else {str(first): second}
     if name == "wherein":
-        texts = [to_text(one) for one in list_values(second)]
+        texts = [to_text(value) for value in list_values(second)]
         pattern: Value = Unknown("a list") if None in texts else "|".join(map(str, texts))
     else:
         pattern = _CONSTRAINTS[name]
-    return {str(one): pattern for one in list_values(first)}
+    return {str(value): pattern for value in list_values(first)}
 
 
 def read_names(given: Arguments) -> list[Value]:
@@ -418,7 +418,7 @@ def read_names(given: Arguments) -> list[Value]:
 def read_ability(given: Arguments) -> Value:
     """Return the middleware that the call `can` adds."""
     models = list_values(given.at(1, "models"))
-    parts = [part for one in models for part in (",", one)]
+    parts = [part for model in models for part in (",", model)]
     return join_texts("can:", given.at(0, "ability"), *parts)
 
 

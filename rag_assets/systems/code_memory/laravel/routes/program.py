@@ -20,10 +20,10 @@ _VERSION: Final = re.compile(r"\d{1,3}")
 
 def framework_version(files: Iterable[FileFacts]) -> int | None:
     """Return the major version that a manifest requires; None if no manifest states it."""
-    for one in files:
-        if one.language == "php" or posixpath.basename(one.path) != "composer.json":
+    for file in files:
+        if file.language == "php" or posixpath.basename(file.path) != "composer.json":
             continue
-        for fact in one.facts:
+        for fact in file.facts:
             if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
                 told = _VERSION.search(str(fact.values.get("constraint", "")))
                 if told is not None:
@@ -156,7 +156,7 @@ class Program:
             return None
         if key in values:
             return path, values[key]
-        below = [one[len(key) + 1 :] for one in values if one.startswith(f"{key}.")]
+        below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
         return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
 
     def root_of(self, path: str) -> str:
@@ -175,39 +175,39 @@ class Program:
             written: the path below ROOT, or relative to the application or to the asking file.
             near: path of the asking file.
         """
-        tried = self._candidate_paths(written, near)
+        tried = self._list_candidate_paths(written, near)
         return next((path for path in tried if path in self.paths), None)
 
-    def _candidate_paths(self, written: str, near: str) -> list[str]:
+    def _list_candidate_paths(self, written: str, near: str) -> list[str]:
         if written.startswith(ROOT):
             return [_normalize_path(written[len(ROOT) :])]
         folder = posixpath.dirname(near)
-        own = _normalize_path(f"{folder}/{written}" if folder else written)
-        return [_normalize_path(self.root_of(near) + written), own]
+        path = _normalize_path(f"{folder}/{written}" if folder else written)
+        return [_normalize_path(self.root_of(near) + written), path]
 
-    def _add_file(self, one: FileFacts) -> None:
-        for fact in one.facts:
+    def _add_file(self, file_facts: FileFacts) -> None:
+        for fact in file_facts.facts:
             if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
                 self.classes.setdefault(
-                    fact.symbol, ClassFacts(one.path, bool(fact.values.get("abstract")))
+                    fact.symbol, ClassFacts(file_facts.path, bool(fact.values.get("abstract")))
                 )
-        for fact in one.facts:
+        for fact in file_facts.facts:
             if fact.kind == "routing":
-                self._add_statement(one.path, fact)
+                self._add_statement(file_facts.path, fact)
             elif fact.kind == "constant":
                 self._constants.setdefault((fact.symbol, fact.values["name"]), fact.values["value"])
             elif fact.kind == "configuration":
-                name = posixpath.basename(one.path).removesuffix(".php")
+                name = posixpath.basename(file_facts.path).removesuffix(".php")
                 if name in {"app", "providers"}:
-                    root = posixpath.dirname(posixpath.dirname(one.path))
+                    root = posixpath.dirname(posixpath.dirname(file_facts.path))
                     listed = self.providers.setdefault(f"{root}/" if root else "", {})
                     listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
-                self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
+                self._settings.setdefault(name, []).append((file_facts.path, fact.values["values"]))
 
     def _add_statement(self, path: str, fact: Fact) -> None:
         values = fact.values
         if fact.symbol:
-            self.registered.update(_provider_names(values))
+            self.registered.update(_iter_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
         is_of_class = held is not None and held.path == path
@@ -234,10 +234,10 @@ def list_providers(program: Program) -> Iterator[str]:
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
     found = [
-        (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
-        for name, one in program.classes.items()
-        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
-        if name in listed or name in program.registered or not _is_replaced(program, one)
+        (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
+        for name, class_ in program.classes.items()
+        if not class_.abstract and not is_test(class_.path) and _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_replaced(program, class_)
     ]
     yield from (name for *_, name in sorted(found))
 
@@ -250,12 +250,12 @@ def _is_provider(program: Program, name: str) -> bool:
     )
 
 
-def _is_replaced(program: Program, one: ClassFacts) -> bool:
+def _is_replaced(program: Program, class_facts: ClassFacts) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
         own = f"{root}app/"
         named = (program.classes.get(name) for name in listed)
-        if one.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
+        if class_facts.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
             return True
     return False
 
@@ -269,7 +269,7 @@ def _normalize_path(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
 
 
-def _provider_names(value: Any) -> Iterator[str]:
+def _iter_provider_names(value: Any) -> Iterator[str]:
     """Yield names in a statement that look like provider classes, at any depth."""
     todo: list[Any] = [value]
     while todo:

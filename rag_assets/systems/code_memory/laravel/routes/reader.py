@@ -149,9 +149,9 @@ class RoutePositions:
         return written.replace('"', "'") in _ROUTERS or written in self._routers
 
 
-def is_provider(one: ClassLike) -> bool:
+def is_provider(class_like: ClassLike) -> bool:
     """Return whether a class seems to extend a service provider."""
-    return any(parent.rpartition("\\")[2].endswith("Provider") for parent in one.parents)
+    return any(parent.rpartition("\\")[2].endswith("Provider") for parent in class_like.parents)
 
 
 _CLASS: Final = re.compile(r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)+(?:@\w+)?")
@@ -171,7 +171,7 @@ def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
         if name in _ACTIONS and arguments:
             yield from _target_of_action(arguments[-1])
         elif name in RESOURCES:
-            yield from _controllers_of_resources(arguments)
+            yield from _iter_controllers_of_resources(arguments)
 
 
 def _target_of_action(action: Json) -> Iterator[tuple[str, str]]:
@@ -187,7 +187,7 @@ def _target_of_action(action: Json) -> Iterator[tuple[str, str]]:
             yield from _target_of_action("@".join(plain))
 
 
-def _controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
+def _iter_controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
     """Yield the controller of one resource, or the controllers of several resources."""
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
@@ -218,7 +218,7 @@ _LONGEST = 500
 def list_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     marks = RoutePositions(source)
-    yield from _constant_facts(source)
+    yield from _iter_constant_facts(source)
     settings = find_settings(source)
     if settings is not None:
         node, values = settings
@@ -228,15 +228,15 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
         yield from _Reader(source, marks).facts()
 
 
-def _constant_facts(source: PhpSource) -> Iterator[Fact]:
-    for one in source.classes:
-        for held in one.constants:
-            value = source.value(held.value)
+def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
+    for class_ in source.classes:
+        for constant in class_.constants:
+            value = source.value(constant.value)
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
-                values = {"name": held.name, "value": value}
-                start, end = source.tree.start(held.node), source.tree.end(held.node)
-                yield Fact("constant", start, end, one.name, values)
+                values = {"name": constant.name, "value": value}
+                start, end = source.tree.start(constant.node), source.tree.end(constant.node)
+                yield Fact("constant", start, end, class_.name, values)
 
 
 class _Reader:
@@ -252,39 +252,39 @@ class _Reader:
 
     def facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
-        for one in self._source.classes:
-            if is_provider(one) or self._marks.within(one.node):
-                yield from self._facts_of_class(one)
+        for class_ in self._source.classes:
+            if is_provider(class_) or self._marks.within(class_.node):
+                yield from self._iter_facts_of_class(class_)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.within(function.body):
-                yield from self._facts_of_function(name, function)
+                yield from self._iter_facts_of_function(name, function)
         self._symbol = ""
         for statement in self._source.statements():
             if statement.type not in _DECLARATIONS:
                 yield from self._read_statement(0, statement)
-        yield from self._facts_of_queued_blocks()
+        yield from self._iter_facts_of_queued_blocks()
 
-    def _facts_of_class(self, one: ClassLike) -> Iterator[Fact]:
+    def _iter_facts_of_class(self, class_like: ClassLike) -> Iterator[Fact]:
         found = [
             fact
-            for method in one.methods
+            for method in class_like.methods
             if method.body is not None
-            for fact in self._facts_of_function(f"{one.name}::{method.name}", method)
+            for fact in self._iter_facts_of_function(f"{class_like.name}::{method.name}", method)
         ]
         yield from found
-        yield from self._property_facts(one)
+        yield from self._iter_property_facts(class_like)
 
-    def _property_facts(self, one: ClassLike) -> Iterator[Fact]:
+    def _iter_property_facts(self, class_like: ClassLike) -> Iterator[Fact]:
         """Yield the properties of a class that have short values."""
-        self._symbol = one.name
-        for held in one.properties:
+        self._symbol = class_like.name
+        for held in class_like.properties:
             if held.value is None or held.name in _LISTED or _node_size(held.value) > _LONGEST:
                 continue
             value = self._expressions.read(held.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
                 yield self._build_fact(held.node, "member", name=held.name, value=value)
 
-    def _facts_of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
+    def _iter_facts_of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
         self._symbol = symbol
         body = method.body
         found = [
@@ -292,13 +292,13 @@ class _Reader:
             for statement in (body.named_children if body is not None else ())
             for fact in self._read_statement(0, statement)
         ]
-        found += self._facts_of_queued_blocks()
+        found += self._iter_facts_of_queued_blocks()
         if found or method.name.lower() in _ENTRIES:
             parameters = self._expressions.parameters(method.node)
             yield self._build_fact(method.node, "function", body, parameters=parameters)
             yield from found
 
-    def _facts_of_queued_blocks(self) -> Iterator[Fact]:
+    def _iter_facts_of_queued_blocks(self) -> Iterator[Fact]:
         """Yield the statements of blocks that were found while other blocks were read."""
         while self._blocks:
             block, body = self._blocks.popleft()

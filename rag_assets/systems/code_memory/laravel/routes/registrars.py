@@ -77,9 +77,9 @@ def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     Args:
         name: the name of the call, in lower case.
     """
-    made = _add_routes(machine, name, given, {}, frame)
-    if made is not None:
-        return made
+    routes = _add_routes(machine, name, given, {}, frame)
+    if routes is not None:
+        return routes
     if name in _ATTRIBUTES:
         return call_registrar(machine, Registrar({}), name, given, frame)
     if name not in _SILENT_ON_ROUTER:
@@ -94,9 +94,9 @@ def call_registrar(
     if name == "group":
         evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
-    made = _add_routes(machine, name, given, held.attributes, frame)
-    if made is not None:
-        return made
+    routes = _add_routes(machine, name, given, held.attributes, frame)
+    if routes is not None:
+        return routes
     if name in _ATTRIBUTES:
         return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
     if name in {"when", "unless", "tap"}:
@@ -147,9 +147,11 @@ def _add_route(
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
         stated_methods = list_values(given.at(0, "methods"))
-        is_computed = any(isinstance(one, Unknown) for one in stated_methods)
+        is_computed = any(isinstance(stated_method, Unknown) for stated_method in stated_methods)
         missing = "the methods are computed" if is_computed else ""
-        methods = tuple(one for one in stated_methods if isinstance(one, str))
+        methods = tuple(
+            stated_method for stated_method in stated_methods if isinstance(stated_method, str)
+        )
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
     action = given.at(position + 1, "action")
@@ -305,8 +307,8 @@ def call_resource(pending: PendingResource, name: str, given: Arguments) -> Valu
     elif name == "scoped":
         pending.options[name] = as_array(first)
     elif name == "withoutmiddleware":
-        held = list_middleware(pending.options.get("excluded_middleware"))
-        pending.options["excluded_middleware"] = [*held, *list_values(first)]
+        middleware = list_middleware(pending.options.get("excluded_middleware"))
+        pending.options["excluded_middleware"] = [*middleware, *list_values(first)]
     elif name not in _SILENT_ON_ROUTES:
         pending.options[name] = Unknown(f"{name}()")
     return pending

@@ -224,7 +224,7 @@ class Router:
         own = attributes.pop("prefix", None)
         last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        found = [one.upper() for one in methods]
+        found = [method.upper() for method in methods]
         found += ["HEAD"] if "GET" in found and "HEAD" not in found else []
         draft = RouteDraft(full or "/", found, attributes, context)
         draft.prefix(own)
@@ -257,13 +257,13 @@ class Router:
             return self._add_invoke_method({**_to_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
-        found = _to_attributes(action)
-        if "uses" not in found:
+        attributes = _to_attributes(action)
+        if "uses" not in attributes:
             closures = (value for value in action.values() if isinstance(value, Closure))
-            found["uses"] = next(closures, None)
-        elif is_list(found["uses"]) and len(found["uses"]) > 1:
-            found["uses"] = join_texts(found["uses"][0], "@", found["uses"][1])
-        return self._add_invoke_method(found)
+            attributes["uses"] = next(closures, None)
+        elif is_list(attributes["uses"]) and len(attributes["uses"]) > 1:
+            attributes["uses"] = join_texts(attributes["uses"][0], "@", attributes["uses"][1])
+        return self._add_invoke_method(attributes)
 
     def _add_invoke_method(self, attributes: Attributes) -> Attributes:
         uses = attributes.get("uses")
@@ -343,7 +343,7 @@ class ResourceRegistrar:
     def _add_routes(self, name: str, pending: PendingResource, context: Context) -> None:
         options = pending.options
         wildcard = _make_wildcard(options.get("parameters"))
-        for method in _resource_methods(pending):
+        for method in _list_resource_methods(pending):
             below = method in _OF_ONE and not pending.singleton
             own = name.rpartition(".")[2] if below and options.get("shallow") else name
             uri = _resource_uri(own, wildcard)
@@ -381,7 +381,7 @@ def _make_wildcard(stated: Value) -> Callable[[str], str]:
     return wildcard
 
 
-def _resource_methods(pending: PendingResource) -> list[str]:
+def _list_resource_methods(pending: PendingResource) -> list[str]:
     options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
     if options.get("only") is not None:
         found = [one for one in found if one in list_values(options["only"])]
@@ -398,5 +398,5 @@ def _resource_name(resource: str, method: str, options: Attributes) -> Value:
     elif isinstance(names, dict) and names.get(method) is not None:
         return names[method]
     before = "" if prefix is None else join_texts(prefix, ".")
-    found = join_texts(before, name, ".", method)
-    return found if isinstance(found, Unknown) else found.strip(".")
+    texts = join_texts(before, name, ".", method)
+    return texts if isinstance(texts, Unknown) else texts.strip(".")

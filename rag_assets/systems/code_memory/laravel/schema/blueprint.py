@@ -196,7 +196,7 @@ _Method: TypeAlias = Callable[[Blueprint, _Arguments], Attributes | None]
 
 
 def _add_stated_column(
-    kind: str, rule: Mapping[str, Any], made: Blueprint, given: _Arguments
+    kind: str, rule: Mapping[str, Any], blueprint: Blueprint, given: _Arguments
 ) -> Attributes:
     """Add a column as a group of blueprint.toml says."""
     attributes: Attributes = {}
@@ -206,7 +206,7 @@ def _add_stated_column(
         is_flag = isinstance(default, bool)
         attributes[name] = bool(value) if is_flag else default if value is None else value
     name = given.first("column") or rule.get("name")
-    return made.add_column(kind, name, **{**attributes, **rule.get("always", {})})
+    return blueprint.add_column(kind, name, **{**attributes, **rule.get("always", {})})
 
 
 def _read_columns() -> Iterator[tuple[str, _Method]]:
@@ -230,62 +230,64 @@ def _get_foreign_key_column(given: _Arguments) -> Any:
     return stated
 
 
-def _add_model_foreign_id(made: Blueprint, given: _Arguments) -> Attributes | None:
-    return _COLUMNS["foreignId"](made, _Arguments([_get_foreign_key_column(given)], {}))
+def _add_model_foreign_id(blueprint: Blueprint, given: _Arguments) -> Attributes | None:
+    return _COLUMNS["foreignId"](blueprint, _Arguments([_get_foreign_key_column(given)], {}))
 
 
-def _add_any_column(made: Blueprint, given: _Arguments) -> Attributes:
+def _add_any_column(blueprint: Blueprint, given: _Arguments) -> Attributes:
     more = given.at(2, "parameters")
     attributes = more if isinstance(more, dict) else {}
-    return made.add_column(str(given.at(0, "type")), given.at(1, "name"), **attributes)
+    return blueprint.add_column(str(given.at(0, "type")), given.at(1, "name"), **attributes)
 
 
-def _add_timestamps(kind: str, made: Blueprint, given: _Arguments) -> None:
+def _add_timestamps(kind: str, blueprint: Blueprint, given: _Arguments) -> None:
     for column in ("created_at", "updated_at"):
-        made.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
+        blueprint.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
 
 
-def _add_morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> None:
+def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, given: _Arguments) -> None:
     name = given.at(0, "name")
     if not isinstance(name, str):
-        made.unread.append("name of a column (morphs)")
+        blueprint.unread.append("name of a column (morphs)")
         return
     more: Attributes = {"nullable": True} if nullable else {}
-    made.add_column("string", f"{name}_type", length=_STRING_LENGTH, **more)
+    blueprint.add_column("string", f"{name}_type", length=_STRING_LENGTH, **more)
     if kind == "bigInteger":
         more = {"autoIncrement": False, "unsigned": True, **more}
-    made.add_column(kind, f"{name}_id", **more)
-    made.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
+    blueprint.add_column(kind, f"{name}_id", **more)
+    blueprint.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
 
 
-def _add_rename(command: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_rename(command: str, blueprint: Blueprint, given: _Arguments) -> Attributes:
     values = {"from": given.at(0, "from"), "to": given.at(1, "to")}
-    return made.add_command(command, **values)
+    return blueprint.add_command(command, **values)
 
 
-def _add_column_drops(made: Blueprint, given: _Arguments) -> None:
+def _add_column_drops(blueprint: Blueprint, given: _Arguments) -> None:
     first = given.at(0, "columns")
-    made.drop_columns(first if isinstance(first, list) else [*given.given, *given.named.values()])
+    blueprint.drop_columns(
+        first if isinstance(first, list) else [*given.given, *given.named.values()]
+    )
 
 
-def _add_foreign_column_drop(column: Any, made: Blueprint) -> None:
-    made.drop_index("dropForeign", "foreign", [column])
-    made.drop_columns([column])
+def _add_foreign_column_drop(column: Any, blueprint: Blueprint) -> None:
+    blueprint.drop_index("dropForeign", "foreign", [column])
+    blueprint.drop_columns([column])
 
 
-def _add_morphs_drop(made: Blueprint, given: _Arguments) -> None:
+def _add_morphs_drop(blueprint: Blueprint, given: _Arguments) -> None:
     stem = given.at(0, "name")
     columns = [f"{stem}_type", f"{stem}_id"]
-    made.drop_index("dropIndex", "index", given.at(1, "indexName") or columns)
-    made.drop_columns(columns)
+    blueprint.drop_index("dropIndex", "index", given.at(1, "indexName") or columns)
+    blueprint.drop_columns(columns)
 
 
-def _add_index_command(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
-    return made.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
+def _add_index_command(kind: str, blueprint: Blueprint, given: _Arguments) -> Attributes:
+    return blueprint.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
 
 
-def _add_index_drop(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
-    made.drop_index(command, kind, given.at(0, "index"))
+def _add_index_drop(command: str, kind: str, blueprint: Blueprint, given: _Arguments) -> None:
+    blueprint.drop_index(command, kind, given.at(0, "index"))
 
 
 _DROPS: Final = {

@@ -72,8 +72,14 @@ class ExpressionReader:
 
     def values(self, call: Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
         """Return the values of the positional and of the named arguments of a call."""
-        plain = [self.value(one.value, scope) for one in call.arguments if not one.name]
-        return plain, {one.name: self.value(one.value, scope) for one in call.arguments if one.name}
+        plain = [
+            self.value(argument.value, scope) for argument in call.arguments if not argument.name
+        ]
+        return plain, {
+            argument.name: self.value(argument.value, scope)
+            for argument in call.arguments
+            if argument.name
+        }
 
     def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
         """Return the value of an expression that is part of another expression."""
@@ -85,7 +91,7 @@ class ExpressionReader:
         """Return the method of the file's own class that a chain calls first, if it does."""
         own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
         name = chain.calls[0].name
-        return next((one for one in scope.owner.methods if own and one.name == name), None)
+        return next((method for method in scope.owner.methods if own and method.name == name), None)
 
     def find_returned_value(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
@@ -100,7 +106,9 @@ class ExpressionReader:
         if len(inner) != 1 or inner[0].type != "return_statement" or self._left <= 0:
             return None
         self._left -= 1
-        kept = {key: held for key, held in scope.variables.items() if key.startswith("this->")}
+        kept = {
+            key: variable for key, variable in scope.variables.items() if key.startswith("this->")
+        }
         given = replace(scope, variables=kept, function=method.name)
         return next(((node, given) for node in inner[0].named_children), None)
 

@@ -100,10 +100,10 @@ def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     """
     reader = ExpressionReader(source)
     facts: list[Fact] = []
-    for one in source.classes:
-        method = one.method("up")
+    for class_ in source.classes:
+        method = class_.method("up")
         if method is not None and method.body is not None:
-            facts += _MigrationWalk(reader, one).facts(method)
+            facts += _MigrationWalk(reader, class_).facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
 
 
@@ -192,22 +192,31 @@ class _MigrationWalk:
         elif _is_each(chain):
             self._push_each(chain, context)
         else:
-            given = [one.value for call in chain.calls for one in call.arguments]
+            given = [argument.value for call in chain.calls for argument in call.arguments]
             for closure in reversed([one for one in given if one.type in CLOSURES]):
                 self._push_block(closure.child_by_field_name("body"), context)
 
     def _push_each(self, chain: Chain, context: _Context) -> None:
         over = self._reader.value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
-        names = [self._tree.of(one).lstrip("$") for one in _declared_variables(closure)]
+        names = [
+            self._tree.of(variable).lstrip("$") for variable in _iter_declared_variables(closure)
+        ]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
 
     def _push_foreach(self, node: Node, context: _Context) -> None:
         body = node.child_by_field_name("body")
-        parts = [one for one in node.named_children if one.type != "comment" and one != body]
+        parts = [
+            named_child
+            for named_child in node.named_children
+            if named_child.type != "comment" and named_child != body
+        ]
         if len(parts) > 1:
-            names = [self._tree.of(one).lstrip("$&") for one in _declared_variables(parts[1])]
+            names = [
+                self._tree.of(variable).lstrip("$&")
+                for variable in _iter_declared_variables(parts[1])
+            ]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
 
     def _push_loop(
@@ -332,7 +341,7 @@ class _MigrationWalk:
         self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
-        name = self._tree.of(next(_declared_variables(node), None)).lstrip("$")
+        name = self._tree.of(next(_iter_declared_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
@@ -356,7 +365,7 @@ def _is_guard_clause(node: Node) -> bool:
     return bool(inner) and inner[-1].type == "return_statement"
 
 
-def _declared_variables(node: Node) -> Iterator[Node]:
+def _iter_declared_variables(node: Node) -> Iterator[Node]:
     """Yield the variables of a loop's header, or the parameters of a closure."""
     node = node.child_by_field_name("parameters") or node
     if node.type == "variable_name":

@@ -208,8 +208,8 @@ def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> 
     settings = Settings(given)
     states: dict[str, TableState] = {}
     unresolved: list[Evidence] = []
-    for stated in _ordered_statements(given):
-        evidence = _insert_settings(stated, settings)
+    for statement in _iter_ordered_statements(given):
+        evidence = _insert_settings(statement, settings)
         if isinstance(evidence.fact.values["table"], str):
             _apply_statement(evidence, states, change_keeps)
         else:
@@ -233,7 +233,7 @@ def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
     return Evidence(evidence.path, replace(evidence.fact, values=values))
 
 
-def _ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
+def _iter_ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
     """Yield the statements of all migrations in running order."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
         found = [fact for fact in file.facts if fact.kind == "schema"]
@@ -283,7 +283,7 @@ def _rename_table(states: dict[str, TableState], name: str, target: str) -> None
     if moved is None or target == name:
         return
     states[target] = moved
-    for key in (key for one in states.values() for key in one.foreign.values()):
+    for key in (key for state in states.values() for key in state.foreign.values()):
         if key.get("on") == name:
             key["on"] = target
 

@@ -96,17 +96,17 @@ def arrange_candidates(rated: Sequence[Rated], asked: AskedKinds, count: int) ->
     return [*chosen, *(one.candidate for _, one in left)]
 
 
-def _weigh_candidate(one: Rated, asked: AskedKinds) -> float:
-    symbol, kind = one.candidate.symbol, one.source_type
+def _weigh_candidate(rated: Rated, asked: AskedKinds) -> float:
+    symbol, kind = rated.candidate.symbol, rated.source_type
     factors = (
         (_ASKED, kind in asked.types),
-        (_PREFERRED, one.preferred),
-        (_TEST, not asked.tests and is_test(path_from_uri(one.candidate.uri))),
+        (_PREFERRED, rated.preferred),
+        (_TEST, not asked.tests and is_test(path_from_uri(rated.candidate.uri))),
         (_TOLD, kind in _TELLING),
         (_HEAD, _is_head(symbol, kind)),
         (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
     )
-    worth = one.score
+    worth = rated.score
     for factor, holds in factors:
         if holds:
             worth *= factor
@@ -149,9 +149,9 @@ class Expand(TrustedStep):
         if not reads_code(tenant) or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
-            by_id = {c.id: c for one in progress.rankings for c in one.candidates}
+            by_id = {c.id: c for ranking in progress.rankings for c in ranking.candidates}
             # Use ranks and not scores: a walk passes on shares by rank.
-            ranks = [by_rank([c.id for c in one.candidates]) for one in progress.rankings]
+            ranks = [by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings]
             order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
@@ -168,7 +168,7 @@ class Expand(TrustedStep):
         paths = tuple(one.path for one in walk.flow.reached if len(one.path) > 1)
         walked = Walked(frozenset(), paths, walk.flow.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
-        counted = [replace(one, weight=0.0) for one in progress.rankings]
+        counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
 
@@ -194,12 +194,12 @@ def _walk_from_candidates(
 ) -> _Walk:
     """Walk from the definitions in candidates."""
     scores: dict[tuple[str, str], float] = {}
-    for one in candidates:
-        scores.setdefault((one.uri, one.symbol), found[one.id])
+    for candidate in candidates:
+        scores.setdefault((candidate.uri, candidate.symbol), found[candidate.id])
     nodes: dict[NodeKey, Node] = {}
     seeds: dict[NodeKey, float] = {}
     types: dict[tuple[str, str], str] = {}
-    for symbol in view.within_any([*dict.fromkeys(one.uri for one in candidates)]):
+    for symbol in view.within_any([*dict.fromkeys(candidate.uri for candidate in candidates)]):
         node, local = build_node(symbol), symbol.local_name
         types[symbol.document_id, local] = node.source_type
         score = scores.get((symbol.uri, local))
@@ -230,15 +230,15 @@ def _rate_candidates(
 ) -> list[Rated]:
     """Return the candidates with their relevance from both the search and the walk."""
 
-    def rated(one: Candidate) -> Rated:
-        whole, exact = Place(one.document_id), Place(one.document_id, one.symbol)
+    def rated(candidate: Candidate) -> Rated:
+        whole, exact = Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
         gained = walk.gains.get(exact, walk.gains.get(whole, 0.0))
-        type_ = walk.types.get((one.document_id, one.symbol))
+        type_ = walk.types.get((candidate.document_id, candidate.symbol))
         return Rated(
-            one,
-            found.get(one.id, 0.0) + _GAINED * gained,
-            type_ or type_of_place(path_from_uri(one.uri)),
-            preferred=progress.search.prefers(one.uri),
+            candidate,
+            found.get(candidate.id, 0.0) + _GAINED * gained,
+            type_ or type_of_place(path_from_uri(candidate.uri)),
+            preferred=progress.search.prefers(candidate.uri),
         )
 
-    return [rated(one) for one in candidates.values()]
+    return [rated(candidate) for candidate in candidates.values()]

@@ -37,7 +37,9 @@ class Quote(TrustedStep):
         """Add the ids of these passages to the leading candidates."""
         quotation = build_quotation(progress.search.request.query)
         by_words = [one for one in progress.rankings if one.kind == "words"]
-        best = dict.fromkeys(one.id for ranking in by_words for one in ranking.candidates)
+        best = dict.fromkeys(
+            candidate.id for ranking in by_words for candidate in ranking.candidates
+        )
         ids = [*best][:_MOST_COMPARED]
         if not reads_code(progress.search.tenant) or quotation is None or not ids:
             return progress
@@ -53,7 +55,9 @@ class Quote(TrustedStep):
         quoting = [id_ for id_, text in texts.items() if quotation.search(text)]
         if not quoting:
             return progress
-        uris = {one.id: one.uri for ranking in by_words for one in ranking.candidates}
+        uris = {
+            candidate.id: candidate.uri for ranking in by_words for candidate in ranking.candidates
+        }
         quoting.sort(key=lambda id_: _is_secondary(path_from_uri(uris[id_])))
         walked = progress.walked or Walked(frozenset(), ())
         return replace(progress, walked=replace(walked, leading=(*walked.leading, *quoting)))

@@ -118,11 +118,11 @@ def start_places(found: Flow) -> frozenset[Place]:
     return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
 
 
-def _place(one: Reached) -> Place | None:
-    node = one.node
+def _place(reached: Reached) -> Place | None:
+    node = reached.node
     if node.document_id is None:
         return None
-    before = one.path[-2] if len(one.path) > 1 else ""
+    before = reached.path[-2] if len(reached.path) > 1 else ""
     if node.content_hash is None and before.startswith(TABLE):
         # The symbol of a migration's statement is its table's name.
         return Place(node.document_id, before.removeprefix(TABLE))
@@ -136,10 +136,10 @@ def place_of_node(node: Node) -> Place | None:
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
-def find_place(one: Reached) -> Place | None:
+def find_place(reached: Reached) -> Place | None:
     """Return the place of a node that has a passage of its own; None for any other node."""
-    place = _place(one)
-    whole = one.node.source_type in _WHOLE
+    place = _place(reached)
+    whole = reached.node.source_type in _WHOLE
     return place if whole or (place is not None and place.symbol is not None) else None
 
 
@@ -166,8 +166,8 @@ async def find_place_entries(
         )
         if known is not None:
             return known[:most]
-    wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)
-    [candidates] = await services.searcher.rankings(index, owner, [wanted])
+    request = RankingRequest(Places(tuple(places)), most, filters, symbols=True)
+    [candidates] = await services.searcher.rankings(index, owner, [request])
     return candidates
 
 
@@ -243,7 +243,7 @@ class Walk(TrustedStep):
         request = search.request
         walked = Walked(
             # A threshold in the request applies to every hit.
-            ids=frozenset(one.id for one in candidates if request.min_score is None),
+            ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.reached if len(one.path) > 1),
             complete=found.complete,
             alone=chosen is not None and request.mode is None and request.min_score is None,
@@ -251,7 +251,9 @@ class Walk(TrustedStep):
         )
         start = start_places(found)
         named = [
-            one for one in candidates if one in leading or not start.isdisjoint(_list_places(one))
+            candidate
+            for candidate in candidates
+            if candidate in leading or not start.isdisjoint(_list_places(candidate))
         ]
         # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
@@ -265,7 +267,7 @@ class Walk(TrustedStep):
         A long definition has several passages; a short one shares its passage with others.
         """
         at_places = await find_place_entries(self._services, progress, places)
-        joined = [one for one in definitions if not _has_passage(one)]
+        joined = [definition for definition in definitions if not _has_passage(definition)]
         named = await self._named_in_documents(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
             return at_places
@@ -278,9 +280,9 @@ class Walk(TrustedStep):
             moved=progress.moved,
         )
         holding = [
-            one
-            for id_, one in candidates.items()
-            if id_ in entries and _holds(entries[id_], one, definitions)
+            candidate
+            for id_, candidate in candidates.items()
+            if id_ in entries and _holds(entries[id_], candidate, definitions)
         ]
         return [*dict.fromkeys((*holding, *at_places))]
 
@@ -291,10 +293,10 @@ class Walk(TrustedStep):
         filters = build_entry_filter(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
-        for one in definitions:
-            if allowed is None or one.document_id in allowed:
-                last = name_parts(one.name, folded=False)[-1]
-                by_word.setdefault(last, set()).add(one.document_id)
+        for definition in definitions:
+            if allowed is None or definition.document_id in allowed:
+                last = name_parts(definition.name, folded=False)[-1]
+                by_word.setdefault(last, set()).add(definition.document_id)
         requests = [
             RankingRequest(
                 word,
@@ -311,16 +313,16 @@ class Walk(TrustedStep):
         return [one for ranking in rankings for one in ranking]
 
 
-def _list_places(one: Candidate) -> tuple[Place, Place]:
-    return Place(one.document_id), Place(one.document_id, one.symbol)
+def _list_places(candidate: Candidate) -> tuple[Place, Place]:
+    return Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
 
 
 def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
     """Return whether a passage contains the first line of one of these definitions."""
     first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
     return any(
-        one.document_id == candidate.document_id and first <= one.line_start <= last
-        for one in definitions
+        definition.document_id == candidate.document_id and first <= definition.line_start <= last
+        for definition in definitions
     )
 
 
@@ -357,20 +359,26 @@ def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list
         places |= dict.fromkeys(filter(None, (place_of_node(build_node(one)) for one in own)))
         if "." in name or "/" in name or not defined:
             files = sorted(view.files_called(name), key=lambda one: is_test(path_from_uri(one.uri)))
-            places |= {Place(one.document_id): None for one in files}
+            places |= {Place(file.document_id): None for file in files}
     return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
 
 
-def _has_passage(one: FoundSymbol) -> bool:
-    return one.content_hash is not None or one.role in _DERIVED
+def _has_passage(found_symbol: FoundSymbol) -> bool:
+    return found_symbol.content_hash is not None or found_symbol.role in _DERIVED
 
 
-def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
+def _distance(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for definitions of one name: those with the same spelling come first."""
-    written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
-    is_derived = one.role in _DERIVED
+    written, defined = name_parts(name, folded=False), name_parts(found_symbol.name, folded=False)
+    is_derived = found_symbol.role in _DERIVED
     is_other = defined[-len(written) :] != written
-    return is_other, is_test(path_from_uri(one.uri)), is_derived, len(defined), one.name
+    return (
+        is_other,
+        is_test(path_from_uri(found_symbol.uri)),
+        is_derived,
+        len(defined),
+        found_symbol.name,
+    )
 
 
 def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:

@@ -135,7 +135,7 @@ class Attributes:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
                     self._macros[name] = self._states(states)
                 continue
-            rule = _rule(pattern)
+            rule = _find_rule(pattern)
             if rule is not None:
                 for name, value in self._states(states).items():
                     if name in _READ:
@@ -191,7 +191,7 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
     return pattern, states
 
 
-def _rule(pattern: bytes) -> Rule | None:
+def _find_rule(pattern: bytes) -> Rule | None:
     """Return the rule of a pattern; None for a pattern that is negated or only matches folders."""
     if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
         return None

@@ -443,6 +443,6 @@ def _list_readings(path: str) -> Iterator[tuple[str, str]]:
     if lowered.endswith(_PROGRAMS) and _FOLDER.search(path) is None:
         return
     matches = (_LANGUAGE.match(path, before.end()) for before in _BEFORE.finditer(path))
-    languages = (found for found in matches if found is not None and found["code"] in _CODES)
+    languages = (match for match in matches if match is not None and match["code"] in _CODES)
     for found in deque(languages, _READINGS):
         yield f"{path[: found.start()]}{{}}{path[found.end() :]}", found[0]

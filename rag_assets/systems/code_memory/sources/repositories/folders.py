@@ -104,14 +104,14 @@ def locate(root: Path) -> RepositoryFolders:
     Raises:
         ListingFailed: the repository is missing, or must not be used.
     """
-    mode = _mode(root / GIT)
+    mode = _find_mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
         return _require_parts(root, root / GIT, bare=False)
     if mode is not None and stat.S_ISREG(mode):
         return _follow_pointer(root)
     if mode is not None:
         raise ListingFailed(f"{str(root / GIT)!r} is a link or not a regular file", hint=_HINT)
-    if _mode(root) is None:
+    if _find_mode(root) is None:
         raise ListingFailed(
             f"the root {str(root)!r} does not exist",
             hint="create the folder, or mount the volume that contains it",
@@ -140,7 +140,7 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if stat.S_ISLNK(_mode(folder.joinpath(*names)) or 0):
+        if stat.S_ISLNK(_find_mode(folder.joinpath(*names)) or 0):
             return None
         raise ListingFailed(f"{path!r} cannot be read: {error.strerror}") from error
     if descriptor is None:
@@ -161,7 +161,7 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
     """Return the repository in one folder; raise ListingFailed if a part is missing."""
-    missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
+    missing = [n for n in ("HEAD", "objects") if _find_mode(own / n) is None]
     if missing:
         raise ListingFailed(
             f"{str(root)!r} is not a Git repository: {missing[0]} is missing", hint=_HINT
@@ -212,7 +212,7 @@ def _resolve_pointer(base: Path, pointer: bytes) -> Path:
         raise ListingFailed(f"a path stored in {str(base)!r} is not valid", hint=_HINT) from None
 
 
-def _mode(path: Path) -> int | None:
+def _find_mode(path: Path) -> int | None:
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

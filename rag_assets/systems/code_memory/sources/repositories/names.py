@@ -42,10 +42,10 @@ _TEMPLATE_FOLDER: Final = re.compile(
 
 def find_repository_type(path: str) -> str | None:
     """Return the media type of a file in a repository; None if its name is unknown."""
-    found = find_media_type(path)
-    if found == HTML and _TEMPLATE_FOLDER.search(path) is not None:
+    media_type = find_media_type(path)
+    if media_type == HTML and _TEMPLATE_FOLDER.search(path) is not None:
         return _TEMPLATE
-    if found is not None:
-        return found
+    if media_type is not None:
+        return media_type
     name = path.rpartition("/")[2].lower()
     return _BY_NAME.get(name) or _BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")

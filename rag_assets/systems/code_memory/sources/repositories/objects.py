@@ -422,15 +422,15 @@ def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
     *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
     oid = tree
     for folder in folders:
-        below = _entry(objects, oid, folder)
+        below = _find_entry(objects, oid, folder)
         if below is None or below.mode != _FOLDER:
             return None
         oid = below.oid
-    found = _entry(objects, oid, name)
+    found = _find_entry(objects, oid, name)
     return None if found is None or found.mode == _FOLDER else found
 
 
-def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
+def _find_entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
     for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
         if found == name:
             return TreeFile(mode, oid)

@@ -102,7 +102,7 @@ def edges(document: DerivedDocument) -> Sequence[Edge]:
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
-    found = {one.name: one for one in derived(LARAVEL).documents}
+    found = {document.name: document for document in derived(LARAVEL).documents}
     assert found.keys() == {"route:POST /invoices", "route:ANY /ping", "table:invoices"}
     route = found["route:POST /invoices"]
     assert route.lines == (
@@ -112,7 +112,7 @@ def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -
         "action: App\\Http\\Controllers\\InvoiceController@store",
         "middleware: web, auth",
     )
-    own = [one for one in edges(route) if one.source == "route:POST /invoices"]
+    own = [edge for edge in edges(route) if edge.source == "route:POST /invoices"]
     told = {(one.kind, one.target): (one.path, one.line_start) for one in own}
     web, provider = "routes/web.php", "app/Providers/RouteServiceProvider.php"
     assert told == {
@@ -123,7 +123,7 @@ def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -
         ("in_group", f"group:{provider}:7"): (provider, 7),
         ("serves", "endpoint:POST /invoices"): (web, 5),
     }
-    [nested] = [one for one in edges(route) if one not in own]
+    [nested] = [edge for edge in edges(route) if edge not in own]
     assert (nested.kind, nested.source, nested.target) == (
         "in_group",
         f"group:{web}:4",
@@ -141,13 +141,16 @@ Route::prefix('admin')->group(function () {
     Route::prefix('a')->group(fn () => Route::name('b')->group(fn () => Route::view('/c', 'c')));
 });
 """
-    found = {one.name: one for one in derived({**LARAVEL, "routes/web.php": web}).documents}
+    found = {
+        document.name: document
+        for document in derived({**LARAVEL, "routes/web.php": web}).documents
+    }
 
     def groups(name: str) -> set[tuple[str, str]]:
         return {
-            (one.source.removeprefix(name), one.target.rpartition("/")[2])
-            for one in edges(found[name])
-            if one.kind == "in_group" and one.target.startswith("group:routes/")
+            (edge.source.removeprefix(name), edge.target.rpartition("/")[2])
+            for edge in edges(found[name])
+            if edge.kind == "in_group" and edge.target.startswith("group:routes/")
         }
 
     assert groups("route:GET /admin/users") == {
@@ -172,15 +175,19 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
 }
 """
     files = {**LARAVEL, "app/Http/Kernel.php": kernel}
-    [route] = [one for one in derived(files).documents if one.name == "route:POST /invoices"]
-    guards = {one.target: one for one in edges(route) if one.kind == "guarded_by"}
+    [route] = [
+        document for document in derived(files).documents if document.name == "route:POST /invoices"
+    ]
+    guards = {edge.target: edge for edge in edges(route) if edge.kind == "guarded_by"}
     assert guards["middleware:auth"].how == "stated"
     concluded = guards["App\\Http\\Middleware\\Authenticate"]
     assert (concluded.how, concluded.confidence) == ("inferred", 0.6)
 
 
 def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -> None:
-    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    [table] = [
+        document for document in derived(LARAVEL).documents if document.source_type == "table"
+    ]
     assert table.lines == (
         "table invoices",
         "models: App\\Models\\Invoice",
@@ -193,7 +200,7 @@ def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -
         "foreign keys:",
         "- (customer_id) to customers (id) on delete cascade",
     )
-    told = {(one.kind, one.source, one.target): one for one in edges(table)}
+    told = {(edge.kind, edge.source, edge.target): edge for edge in edges(table)}
     maps = told["maps_to", "App\\Models\\Invoice", "table:invoices"]
     assert (maps.how, maps.path, maps.line_start) == ("convention", "app/Models/Invoice.php", 3)
     assert maps.confidence < 1
@@ -202,11 +209,11 @@ def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -
 
 
 def test_routes_and_tables_of_django_are_derived_too() -> None:
-    found = {one.name: one for one in derived(DJANGO).documents}
+    found = {document.name: document for document in derived(DJANGO).documents}
     [route] = [one for one in found.values() if one.source_type == "route"]
     assert "name: bill" in route.lines
     assert ("routes_to", "billing.views.show", "billing/urls.py", 3) in {
-        (one.kind, one.target, one.path, one.line_start) for one in edges(route)
+        (edge.kind, edge.target, edge.path, edge.line_start) for edge in edges(route)
     }
     assert set(route.called) >= set(route_keys((), "/bills/<int:pk>/", "bill"))
 
@@ -243,10 +250,10 @@ urlpatterns = [
 
 
 def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
-    found = {one.name: one for one in derived(VIEWSETS).documents}
+    found = {document.name: document for document in derived(VIEWSETS).documents}
 
     def run(name: str) -> set[str]:
-        return {one.target for one in edges(found[name]) if one.kind == "routes_to"}
+        return {edge.target for edge in edges(found[name]) if edge.kind == "routes_to"}
 
     assert run("route:GET /api/documents/") == {"shop.views.Searched.list"}
     assert run("route:POST /api/documents/") == {"shop.views.Searched"}, "a package brings it"
@@ -256,10 +263,10 @@ def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
 
 
 def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
-    found = {one.name: one for one in derived(VIEWSETS).documents}
+    found = {document.name: document for document in derived(VIEWSETS).documents}
     lines = VIEWSETS["shop/urls.py"].split("\n")
     for name in ("one", "two"):
-        [place] = [one for one in edges(found[f"route:ANY /{name}/"]) if one.kind == "routes_to"]
+        [place] = [edge for edge in edges(found[f"route:ANY /{name}/"]) if edge.kind == "routes_to"]
         assert lines[place.line_start - 1].strip() == f'path("{name}/", views.{name}),'
         assert place.evidence == f'path("{name}/", views.{name})'
 
@@ -267,7 +274,7 @@ def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
 def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
     moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
     before, after = (
-        {one.name: render_document(one) for one in derived(files).documents}
+        {document.name: render_document(document) for document in derived(files).documents}
         for files in (LARAVEL, moved)
     )
     name = "route:POST /invoices"
@@ -284,8 +291,8 @@ def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
     head = "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\n"
     test = f"{head}class InvoiceTest extends TestCase {{\n{requests}\n}}\n"
     found = derived({**LARAVEL, "tests/Feature/InvoiceTest.php": test})
-    [route] = [one for one in found.documents if one.name.endswith("/invoices")]
-    assert sum(one.kind == "requests" for one in route.statements) == 200
+    [route] = [document for document in found.documents if document.name.endswith("/invoices")]
+    assert sum(statement.kind == "requests" for statement in route.statements) == 200
     [cut] = [one for one in found.unresolved if one.about == route.name]
     assert cut.reason == "203 requests of tests, of which 200 are listed"
 
@@ -344,7 +351,7 @@ def test_languages_read_with_laravel_are_all_and_with_django_those_of_tests_too(
     assert found is not None
     assert {"python", "php", "ruby"} <= found
     files = facts_of({**DJANGO, "lib/plain.php": "<?php\nclass Plain {}\n"})
-    read = [one for one in files if one.language in found - {"php"}]
+    read = [file for file in files if file.language in found - {"php"}]
     assert derived_documents(read) == derived_documents(files)
     assert languages_read(frozenset()) == frozenset()
     assert languages_read(laravel | django) is None
@@ -390,10 +397,10 @@ def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -
     ]
     wanted = [
         (
-            *(one.kind, one.source or document.name, one.target, one.how),
-            *(one.path, [one.line_start, one.line_end], one.evidence),
+            *(statement.kind, statement.source or document.name, statement.target, statement.how),
+            *(statement.path, [statement.line_start, statement.line_end], statement.evidence),
         )
-        for one in stated
+        for statement in stated
     ]
     assert sorted(found, key=repr) == sorted(wanted, key=repr)
     [unit] = reading.units
@@ -407,7 +414,9 @@ def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None
 
 
 def test_a_table_is_called_by_its_name_alone() -> None:
-    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    [table] = [
+        document for document in derived(LARAVEL).documents if document.source_type == "table"
+    ]
     assert read_document(render_document(table)).facts[0].values["called"] == list(
         table_keys("invoices")
     )

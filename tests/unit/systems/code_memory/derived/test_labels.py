@@ -92,4 +92,6 @@ def test_kinds_follow_from_what_decides_them_alone() -> None:
     found = find_source_types(files)
     assert len(found) > 100
     assert find_source_types(read) == found
-    assert sum(len(one.facts) for one in read) < 0.5 * sum(len(one.facts) for one in files)
+    assert sum(len(file_facts.facts) for file_facts in read) < 0.5 * sum(
+        len(one.facts) for one in files
+    )

@@ -70,10 +70,10 @@ def test_an_operation_leads_to_the_definition_of_its_id_in_any_language() -> Non
     }
     found = {one.name: one for one in derive(files).documents}
     targets = {
-        (name, one.target, one.how, one.line_start)
+        (name, statement.target, statement.how, statement.line_start)
         for name, document in found.items()
-        for one in document.statements
-        if one.kind == "routes_to"
+        for statement in document.statements
+        if statement.kind == "routes_to"
     }
     # Nothing implements listPets, and Pet.getOwner is not named after the operation's path.
     assert targets == {
@@ -94,8 +94,8 @@ def test_a_test_may_leave_out_the_prefix_of_the_server() -> None:
         "src/test/java/clinic/OwnerControllerTests.java": TEST,
     }
     (route,) = derive(files).documents
-    requests = [one for one in route.statements if one.kind == "requests"]
-    assert [(one.path, one.line_start) for one in requests] == [
+    requests = [statement for statement in route.statements if statement.kind == "requests"]
+    assert [(request.path, request.line_start) for request in requests] == [
         ("src/test/java/clinic/OwnerControllerTests.java", 7)
     ]
 
@@ -121,7 +121,7 @@ app = FastAPI()
 def add_stabled(): ...
 """
     found = derive({"openapi.yml": DESCRIPTION, "app/main.py": app, "pets/server.go": HANDLERS})
-    assert {one.name for one in found.documents} == {
+    assert {document.name for document in found.documents} == {
         "route:POST /stables/pets",
         "route:POST /clinic/api/pets",
     }

@@ -10,10 +10,10 @@ from tests.unit.systems.code_memory.frameworks.test_frameworks import derive
 def requested(files: Mapping[str, str]) -> set[tuple[str, int]]:
     """Return the routes that tests request, each with the line of a request."""
     return {
-        (one.name.removeprefix("route:"), stated.line_start)
-        for one in derive(files).documents
-        for stated in one.statements
-        if stated.kind == "requests"
+        (document.name.removeprefix("route:"), statement.line_start)
+        for document in derive(files).documents
+        for statement in document.statements
+        if statement.kind == "requests"
     }
 
 

@@ -54,10 +54,10 @@ def references_of(project: str, changes: Mapping[str, str] | None = None) -> Sci
 def stated(found: ScipReferences, path: str) -> set[tuple[str, str, str, int]]:
     """Return kind, source, target and line of the statements about a file."""
     return {
-        (one.kind, one.source, one.target, one.line_start)
+        (statement.kind, statement.source, statement.target, statement.line_start)
         for document in found.documents
-        for one in document.statements
-        if one.path == path
+        for statement in document.statements
+        if statement.path == path
     }
 
 
@@ -194,12 +194,12 @@ def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
     reading = read_document(render_document(document))
     assert reading.units == ()
     edges = build_relations(reading.facts, names="none").edges
-    assert {(one.kind, one.source, one.target, one.line_start) for one in edges} >= {
+    assert {(edge.kind, edge.source, edge.target, edge.line_start) for edge in edges} >= {
         ("calls", "shop.checkout.check_out", "shop.carts.Cart.total", 12),
         ("imports", "file:repo/shop/checkout.py", "shop.carts.Cart", 3),
     }
-    assert {(one.how, one.confidence, one.path) for one in edges} == {("scip", 1.0, CHECKOUT)}
-    assert len({one.line_start for one in edges if one.target == "shop.models.Invoice"}) == 3
+    assert {(edge.how, edge.confidence, edge.path) for edge in edges} == {("scip", 1.0, CHECKOUT)}
+    assert len({edge.line_start for edge in edges if edge.target == "shop.models.Invoice"}) == 3
 
 
 def test_a_masked_line_of_an_index_is_left_out() -> None:

@@ -64,14 +64,14 @@ urlpatterns += plain.urls
 
 
 def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
-    return {one.name: one for one in routes}
+    return {route.name: route for route in routes}
 
 
 def test_routers_make_the_routes_of_their_viewsets() -> None:
     found = read_routes(facts(API))
     routes = by_name(found.routes)
     lookup = "(?P<slug>[a-z]+)"
-    assert {name: one.pattern for name, one in routes.items()} == {
+    assert {name: route.pattern for name, route in routes.items()} == {
         "book-list": "v1/^books/$",
         "book-newest": "v1/^books/newest/$",
         "book-detail": f"v1/^books/{lookup}/$",
@@ -118,7 +118,7 @@ def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
         "a/b.py": "from django.urls import path\nurlpatterns = [path('z', z)]\n",
         "a/views.py": "def y(request): ...\n",
     }
-    assert [one.pattern for one in read_routes(facts(files)).routes] == ["x/z", "y"]
+    assert [route.pattern for route in read_routes(facts(files)).routes] == ["x/z", "y"]
 
 
 def test_registrations_that_no_text_tells_are_told() -> None:
@@ -148,7 +148,7 @@ urlpatterns = [*own.urls, *router.urls, *extended.urls]
     assert {name for name in routes if not name.startswith("own-")} == {
         *("shelf-list", "api-root", "top-list", "more-list"),
     }
-    assert [name for name, one in routes.items() if one.conditional] == ["more-list"]
+    assert [name for name, route in routes.items() if route.conditional] == ["more-list"]
     assert [one.reason for one in found.unresolved] == [
         "a router class that overrides how routes are created",
         "a computed registration",
@@ -178,7 +178,7 @@ urlpatterns = [
 """
     constants = "from django.urls import path\nAPI = 'api/v1'\nKEY = '(?P<key>[a-z]+)/'\n"
     found = read_routes(facts({"u.py": text, "c.py": constants}), "u")
-    assert [(one.pattern, one.name) for one in found.routes] == [
+    assert [(route.pattern, route.name) for route in found.routes] == [
         ("api/v1/users/", "base-users"),
         (r"^(?P<key>[a-z]+)/\d{4}$", ""),
         ("api/v1/base", ""),
@@ -198,8 +198,8 @@ inner.register("shelves", views.Shelves)
 urlpatterns = [*outer.urls, *inner.urls]
 """
     found = read_routes(facts({**API, "api/urls.py": text}), "api.urls")
-    assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
-    assert not [one for one in found.routes if "shelves" in one.pattern]
+    assert {route.pattern for route in found.routes if route.name == "book-list"} == {"^books/$"}
+    assert not [route for route in found.routes if "shelves" in route.pattern]
     assert [one.reason for one in found.unresolved] == ["routes that an object returns"]
 
 
@@ -224,7 +224,7 @@ while more():
 """
     inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
     found = read_routes(facts({"u.py": text, "inner.py": inner}), "u")
-    told = [(one.pattern, one.name, one.conditional) for one in found.routes]
+    told = [(route.pattern, route.name, route.conditional) for route in found.routes]
     assert told == [
         ("a", "", False),
         ("b", "", True),
@@ -267,7 +267,7 @@ urlpatterns = [
 ]
 """
     found = read_routes(facts({"u.py": text, "v.py": views}), "u")
-    told = [(one.pattern, one.view.name, one.view.methods) for one in found.routes]
+    told = [(route.pattern, route.view.name, route.view.methods) for route in found.routes]
     assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
     assert [one.reason for one in found.unresolved] == [
         "a computed view",
@@ -303,13 +303,13 @@ def test_circles_end() -> None:
         "urlpatterns = [path('a/', include('u')), path('b', v)] + urlpatterns\n"
     )
     found = read_routes(facts({"u.py": text}), "u")
-    assert [one.pattern for one in found.routes] == ["b"]
+    assert [route.pattern for route in found.routes] == ["b"]
     bases = (
         "from x import *\nfrom v import A\nclass A(A): pass\nclass B(C): pass\nclass C(B): pass\n"
     )
     view = "from django.urls import path\nfrom v import B\nurlpatterns = [path('b', B.as_view())]\n"
     found = read_routes(facts({"u.py": view, "v.py": bases}), "u")
-    assert [one.view.name for one in found.routes] == ["v.B"]
+    assert [route.view.name for route in found.routes] == ["v.B"]
 
 
 def test_what_is_computed_is_told_with_its_place() -> None:
@@ -326,7 +326,7 @@ urlpatterns = [
 ]
 """
     found = read_routes(facts({"u.py": text}), "u")
-    assert [(one.pattern, one.view.name) for one in found.routes] == [("c/", "")]
+    assert [(route.pattern, route.view.name) for route in found.routes] == [("c/", "")]
     assert [one.reason for one in found.unresolved] == [
         "a computed path",
         "a list that a function returns: names",

@@ -131,7 +131,11 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
     kept = [one for one in told if not is_suffixed(one[0])]
     wanted = Counter((p, n, _view(v)) for p, n, v, _ in kept if not but or not p.startswith(but))
     found, may = (
-        Counter((one.pattern, one.name, _view(one.view.name)) for one in read.routes if under(one))
+        Counter(
+            (route.pattern, route.name, _view(route.view.name))
+            for route in read.routes
+            if under(route)
+        )
         for under in (lambda one: not one.conditional, lambda one: one.conditional)
     )
     return (wanted - found - may) + (found - wanted)
@@ -140,9 +144,9 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
 def different_answers(told: Any, read: Routes) -> list[object]:
     """Routes whose views are classes and answer other HTTP methods, or by other methods."""
     found = {
-        (one.pattern, one.name): dict(one.view.actions)
-        or {verb: verb.lower() for verb in one.view.methods}
-        for one in read.routes
+        (route.pattern, route.name): dict(route.view.actions)
+        or {verb: verb.lower() for verb in route.view.methods}
+        for route in read.routes
     }
     return [
         (pattern, name, answers, found[pattern, name])
@@ -157,15 +161,15 @@ def _view(name: str) -> str:
 
 
 def tables_of(files: list[FileFacts]) -> dict[str, Table]:
-    reader = TableReader(framework("django"), [File(one) for one in files])
-    return {one.name: one for one in reader.tables()}
+    reader = TableReader(framework("django"), [File(file) for file in files])
+    return {table.name: table for table in reader.tables()}
 
 
 @pytest.mark.slow
 def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFacts]]) -> None:
     told, files = example
     routes = read_routes(files)
-    assert [one.pattern for one in routes.routes if one.conditional] == ["debug/"]
+    assert [route.pattern for route in routes.routes if route.conditional] == ["debug/"]
     # What a loop adds and what the admin makes is not stated by the text.
     known = [one for one in told["routes"] if one[0] not in {"x", "y"}]
     assert not different_routes(known, routes, but="admin/")
@@ -194,7 +198,7 @@ def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFact
     told, files = example
     own = {k: v for k, v in told["models"].items() if not k.startswith("django.")}
     found = tables_of(files)
-    models = {one.model: name for name, table in found.items() for one in table.models}
+    models = {model.model: name for name, table in found.items() for model in table.models}
     assert models == {name.rpartition(".")[2]: table for name, (_, table, _, _) in own.items()}
 
 
@@ -223,7 +227,9 @@ def test_a_real_applications_routes_are_the_resolvers(
     assert not different_routes(told["routes"], routes, but="admin/")
     assert not different_answers(told["routes"], routes)
     real = {one[0] for one in told["routes"]}
-    conditional = {one.pattern: one.pattern in real for one in routes.routes if one.conditional}
+    conditional = {
+        route.pattern: route.pattern in real for route in routes.routes if route.conditional
+    }
     # Of these settings decide, and whether a package is there.
     assert conditional == {
         "account/^login/": True,

@@ -20,22 +20,22 @@ VERBS = {"get", "post", "put", "patch", "delete"}
 
 
 def routes(patterns: list[Any], prefix: str, names: list[str]) -> Any:
-    for one in patterns:
-        part = str(one.pattern)
-        if type(one.pattern).__name__ == "LocalePrefixPattern":
+    for pattern in patterns:
+        part = str(pattern.pattern)
+        if type(pattern.pattern).__name__ == "LocalePrefixPattern":
             part = "<language>/"
-        if isinstance(one, URLResolver):
-            inner = [*names, one.namespace] if one.namespace else names
-            yield from routes(one.url_patterns, prefix + part, inner)
+        if isinstance(pattern, URLResolver):
+            inner = [*names, pattern.namespace] if pattern.namespace else names
+            yield from routes(pattern.url_patterns, prefix + part, inner)
             continue
-        view = getattr(one.callback, "view_class", one.callback)
-        name = ":".join([*names, one.name]) if one.name else ""
+        view = getattr(pattern.callback, "view_class", pattern.callback)
+        name = ":".join([*names, pattern.name]) if pattern.name else ""
         # An object that is called, as a feed, is told by its class.
         view = view if hasattr(view, "__qualname__") else type(view)
         last = view.__qualname__.rpartition(".")[2]
         # REST framework names the class that it makes of a function after that.
         shown = view.__qualname__ if last == view.__name__ else view.__name__
-        yield [prefix + part, name, f"{view.__module__}.{shown}", answers(one.callback)]
+        yield [prefix + part, name, f"{view.__module__}.{shown}", answers(pattern.callback)]
 
 
 def answers(callback: Any) -> dict[str, str] | None:
@@ -108,8 +108,13 @@ def columns() -> dict[str, dict[str, bool]]:
 def main() -> None:
     django.setup()
     models = {
-        label(one): [one._meta.app_label, one._meta.db_table, one._meta.proxy, fields(one._meta)]
-        for one in apps.get_models()
+        label(model): [
+            model._meta.app_label,
+            model._meta.db_table,
+            model._meta.proxy,
+            fields(model._meta),
+        ]
+        for model in apps.get_models()
     }
     found = list(routes(get_resolver().url_patterns, "", []))
     told = {"routes": found, "models": models, "tables": tables()}

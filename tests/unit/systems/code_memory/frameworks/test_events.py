@@ -23,9 +23,9 @@ def events(path: str, text: str) -> set[tuple[str, str, str]]:
     style: NameStyle = "qualified" if suffix == "php" else get_name_style(path)
     edges = build_relations(facts, names=style).edges
     return {
-        (one.kind, resolve_spelling(one.source, path) if one.source else "", one.target)
-        for one in edges
-        if one.target.startswith("event:")
+        (edge.kind, resolve_spelling(edge.source, path) if edge.source else "", edge.target)
+        for edge in edges
+        if edge.target.startswith("event:")
     }
 
 

@@ -72,20 +72,25 @@ def sample_of(framework: str) -> dict[str, str]:
 
 
 def names(derivation: Derivation) -> list[str]:
-    return [one.name for one in derivation.documents]
+    return [document.name for document in derivation.documents]
 
 
 def shown(derivation: Derivation) -> Iterator[str]:
     """Yield each document with where it leads and who requests it, then what is computed."""
     for document in derivation.documents:
         first = document.statements[0]
-        led = [one.target for one in document.statements if one.kind == "routes_to"]
-        led += [one.source for one in document.statements if one.kind == "maps_to"]
+        led = [
+            statement.target for statement in document.statements if statement.kind == "routes_to"
+        ]
+        led += [
+            statement.source for statement in document.statements if statement.kind == "maps_to"
+        ]
         target = led[0] if led else "?"
         yield f"{document.name} -> {target} at {first.path}:{first.line_start}"
-        for one in document.statements:
-            if one.kind == "requests":
-                yield f"{one.source} requests {one.target} at {one.path}:{one.line_start}"
+        for statement in document.statements:
+            if statement.kind == "requests":
+                place = f"{statement.path}:{statement.line_start}"
+                yield f"{statement.source} requests {statement.target} at {place}"
     for why in derivation.unresolved:
         yield f"unresolved {why.path}:{why.line} {why.reason}"
 
@@ -117,7 +122,7 @@ def test_clients_and_maps_are_no_routes() -> None:
         "const express = require('express')\nconst app = express()\n"
         "axios.get('/orders')\ncache.get('/orders')\nrequest(app).post('/orders')\n"
     )
-    assert [one.name for one in derive({"src/app.js": text}).documents] == []
+    assert [document.name for document in derive({"src/app.js": text}).documents] == []
 
 
 def test_routes_in_tests_are_no_routes() -> None:

@@ -40,7 +40,7 @@ def test_its_routes_have_documents() -> None:
     assert names(found) == ["route:GET /orders/{id}"]
     [document] = found.documents
     assert "framework: acme-web" in document.lines
-    leads = {(one.kind, one.target) for one in document.statements}
+    leads = {(statement.kind, statement.target) for statement in document.statements}
     assert ("routes_to", "orders.show_order") in leads
 
 

@@ -12,16 +12,20 @@ DJANGO = {path: text for path, text in PROJECT.items() if path.endswith(".py")}
 
 
 def tables(files: Mapping[str, str]) -> dict[str, DerivedDocument]:
-    found = (one for one in derive(files).documents if one.source_type == "table")
+    found = (document for document in derive(files).documents if document.source_type == "table")
     return {one.name.removeprefix("table:"): one for one in found}
 
 
 def columns(table: DerivedDocument) -> list[str]:
-    return [one.removeprefix("- ") for one in table.lines if one.startswith("- ")]
+    return [line.removeprefix("- ") for line in table.lines if line.startswith("- ")]
 
 
 def stated(table: DerivedDocument, kind: str) -> list[tuple[str, str, int]]:
-    return [(one.target, one.path, one.line_start) for one in table.statements if one.kind == kind]
+    return [
+        (statement.target, statement.path, statement.line_start)
+        for statement in table.statements
+        if statement.kind == kind
+    ]
 
 
 def test_models_of_django_give_tables_with_inherited_columns() -> None:
@@ -140,7 +144,9 @@ def test_heirs_of_a_rails_model_have_its_table() -> None:
     }
     found = tables(files)
     assert set(found) == {"users"}
-    mapped = {one.source for one in found["users"].statements if one.kind == "maps_to"}
+    mapped = {
+        statement.source for statement in found["users"].statements if statement.kind == "maps_to"
+    }
     assert mapped == {"User", "Admin"}
     changed = [path for _, path, _ in stated(found["users"], "changed_in")]
     assert changed == [
@@ -186,7 +192,7 @@ class Migration(migrations.Migration):
     ]
 """
     files = {"shop/models.py": models, "shop/migrations/0001_initial.py": migration}
-    assert {name: columns(one) for name, one in tables(files).items()} == {
+    assert {name: columns(table) for name, table in tables(files).items()} == {
         "shop_note": ["id", "text TextField"]
     }
 
@@ -205,7 +211,7 @@ end
     files |= {"db/migrate/1_create_orders.rb": migration, "config/routes.rb": routes}
     [(name, table)] = tables(files).items()
     assert name == "orders"
-    assert [one.path for one in table.statements if one.kind == "maps_to"] == [
+    assert [statement.path for statement in table.statements if statement.kind == "maps_to"] == [
         "app/models/order.rb"
     ]
     assert stated(table, "changed_in") == [

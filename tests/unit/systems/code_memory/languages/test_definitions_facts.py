@@ -148,11 +148,11 @@ def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
 def test_a_field_is_a_receiver_without_its_instance_unless_a_local_name_hides_it(
     language: str, text: str
 ) -> None:
-    calls = [one for one in READERS[language](text).facts if one.kind == "calls"]
+    calls = [fact for fact in READERS[language](text).facts if fact.kind == "calls"]
     assert {
-        (one.symbol.rpartition(".")[2], one.values["name"])
-        for one in calls
-        if one.values["name"].endswith("charge")
+        (call.symbol.rpartition(".")[2], call.values["name"])
+        for call in calls
+        if call.values["name"].endswith("charge")
     } == {("pay", "Payments.charge"), ("other", "Cash.charge")}
 
 

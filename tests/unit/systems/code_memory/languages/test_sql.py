@@ -82,7 +82,7 @@ def test_queries_name_their_tables(
 @pytest.mark.parametrize("text", ["'select " * 20_000, "`" + "${{" * 40_000, '"select(' * 20_000])
 def test_strings_of_any_form_cost_little(text: str) -> None:
     assert [
-        one for one in read_code(text, "text/x-ruby").facts if one.kind == "queries_table"
+        fact for fact in read_code(text, "text/x-ruby").facts if fact.kind == "queries_table"
     ] == []
 
 

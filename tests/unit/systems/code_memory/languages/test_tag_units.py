@@ -220,13 +220,15 @@ def test_constants_and_signatures_share_a_chunk_with_their_neighbours() -> None:
 def test_the_supertypes_of_each_type_are_stated(
     media_type: str, text: str, stated: list[str]
 ) -> None:
-    facts = [one for one in read_code(text, f"text/x-{media_type}").facts if one.kind in SUPERTYPES]
-    written = [f"{one.symbol} {one.kind} {one.values['name']}" for one in facts]
+    facts = [
+        fact for fact in read_code(text, f"text/x-{media_type}").facts if fact.kind in SUPERTYPES
+    ]
+    written = [f"{fact.symbol} {fact.kind} {fact.values['name']}" for fact in facts]
     assert written == [*map(_scoped, stated)]
-    for one in facts:
-        last = str(one.values["name"]).rpartition(":")[2]
-        assert last in text[one.start : one.end]
-        assert "\n" not in text[one.start : one.end]
+    for fact in facts:
+        last = str(fact.values["name"]).rpartition(":")[2]
+        assert last in text[fact.start : fact.end]
+        assert "\n" not in text[fact.start : fact.end]
 
 
 def _scoped(stated: str) -> str:
@@ -241,19 +243,19 @@ def test_a_macro_before_the_name_of_a_class_is_ignored() -> None:
         "class TABLE : Env {};\n}\n"
     )
     facts = read_code(text, "text/x-c++").facts
-    assert [one.symbol for one in facts if one.kind == "declares"] == [
+    assert [fact.symbol for fact in facts if fact.kind == "declares"] == [
         *("db", "db::Env", "db::Env::Open", "db::Disk", "db::Disk::Open", "db::TABLE")
     ]
-    assert [one.symbol for one in facts if one.kind == "extends"] == ["db::Disk", "db::TABLE"]
-    shown = next(one for one in facts if one.symbol == "db::Env")
+    assert [fact.symbol for fact in facts if fact.kind == "extends"] == ["db::Disk", "db::TABLE"]
+    shown = next(fact for fact in facts if fact.symbol == "db::Env")
     assert text[shown.start : shown.end].startswith("class DB_EXPORT Env {")
 
 
 def test_types_in_capitalized_namespaces_are_also_found_by_their_last_part() -> None:
     declared = {
-        one.symbol: one.values.get("called")
-        for one in read_code(CSHARP, "text/x-csharp").facts
-        if one.kind == "declares"
+        fact.symbol: fact.values.get("called")
+        for fact in read_code(CSHARP, "text/x-csharp").facts
+        if fact.kind == "declares"
     }
     assert declared["Shop::OrdersController"] == ["", "orderscontroller"]
     assert declared["Shop::OrdersController::GetOrder"] is None

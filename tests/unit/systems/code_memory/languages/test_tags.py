@@ -29,7 +29,9 @@ ASKED_FOR = """
 c c++ csharp clojure dart elixir elm erlang go haskell java javascript julia kotlin lua ocaml
 php python r ruby rust scala shell sql swift typescript zig terraform protobuf graphql prisma
 """
-GRAMMARS = [grammar for one in tag_languages().values() for grammar in one.grammars]
+GRAMMARS = [
+    grammar for tag_language in tag_languages().values() for grammar in tag_language.grammars
+]
 
 
 def samples() -> list[Path]:
@@ -46,10 +48,14 @@ def language_of(path: Path) -> TagLanguage:
 
 def told(tags: Tags) -> str:
     """Return tags as the lists beside the samples have them."""
-    defined = [f"{one.line}-{one.line_end} {one.kind} {one.name}" for one in tags.definitions]
+    defined = [
+        f"{definition.line}-{definition.line_end} {definition.kind} {definition.name}"
+        for definition in tags.definitions
+    ]
     used = [
-        f"{one.line} {one.kind} {one.receiver + '.' if one.receiver else ''}{one.name}"
-        for one in tags.references
+        f"{reference.line} {reference.kind} "
+        f"{reference.receiver + '.' if reference.receiver else ''}{reference.name}"
+        for reference in tags.references
     ]
     return "\n".join([*defined, "--", *used]) + "\n"
 
@@ -81,8 +87,8 @@ def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
     [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
     names = set(list_names(index))
     tags = read_tags(text, language)
-    assert {one.name for one in tags.references} <= names
-    assert {one.name.rpartition("::")[2] for one in tags.definitions} <= names
+    assert {reference.name for reference in tags.references} <= names
+    assert {definition.name.rpartition("::")[2] for definition in tags.definitions} <= names
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,7 @@ def test_a_call_keeps_the_last_name_in_front_of_it(
     language: str, text: str, receiver: str, name: str
 ) -> None:
     references = read_tags(text, tag_languages()[language]).references
-    assert receiver in {one.receiver for one in references if one.name == name}
+    assert receiver in {reference.receiver for reference in references if reference.name == name}
 
 
 def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> None:
@@ -125,7 +131,7 @@ def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> No
     owners = parse_uses(packed["owners"])
     assert owners.uses[0] == NameUse("definition", 2)
     assert NameUse("call", 34) in owners.uses
-    mentions = [one for one in parse_uses(packed["other_name0"]).uses if one.kind == "mention"]
+    mentions = [use for use in parse_uses(packed["other_name0"]).uses if use.kind == "mention"]
     assert len(mentions) + parse_uses(packed["other_name0"]).omitted == 15
 
 

@@ -77,8 +77,10 @@ def ours(route: Route) -> dict[str, Any]:
         "middleware": list(route.middleware),
         "without": list(route.without_middleware),
         "domain": route.domain,
-        "parameters": [one.name for one in route.parameters],
+        "parameters": [parameter.name for parameter in route.parameters],
         "wheres": dict(route.wheres),
-        "fields": {one.name: one.field for one in route.parameters if one.field},
+        "fields": {
+            parameter.name: parameter.field for parameter in route.parameters if parameter.field
+        },
         "fallback": route.fallback,
     }

@@ -38,7 +38,7 @@ NAME = "App\\Http\\Controllers\\BillController"
 def guards(text: str) -> set[tuple[str, str]]:
     """The method, or "" for the whole controller, and what guards it."""
     edges = build_relations(read(text).facts).edges
-    found = {(one.source, one.target) for one in edges if one.kind == "guarded_by"}
+    found = {(edge.source, edge.target) for edge in edges if edge.kind == "guarded_by"}
     return {(source.removeprefix(NAME).lstrip(":"), target) for source, target in found}
 
 

@@ -82,7 +82,9 @@ def test_every_route_leads_to_a_method_that_is_there(found: Routes) -> None:
         for fact in read(path.read_text("utf-8")).facts
         if fact.kind == "declares"
     }
-    named = {one.action.replace("@", "::") for one in found.routes if one.kind == "controller"}
+    named = {
+        route.action.replace("@", "::") for route in found.routes if route.kind == "controller"
+    }
     assert named - declared == set()
 
 
@@ -114,5 +116,5 @@ def test_the_example_has_every_kind_of_action(found: Routes) -> None:
     assert set(kinds) == {"controller", "closure", "view", "redirect"}
     assert any(route.fallback for route in found.routes)
     assert any(route.domain for route in found.routes)
-    assert any(one.field for route in found.routes for one in route.parameters)
-    assert any(one.pattern for route in found.routes for one in route.parameters)
+    assert any(parameter.field for route in found.routes for parameter in route.parameters)
+    assert any(parameter.pattern for route in found.routes for parameter in route.parameters)

@@ -98,13 +98,17 @@ def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
     random.Random(seed).shuffle(texts)
     read = [FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts]
     documents = derived_documents(read).documents
-    return next(one for one in documents if one.name == "route:GET /panel")
+    return next(document for document in documents if document.name == "route:GET /panel")
 
 
 def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, str]]:
     """What is inferred of an action, and of methods beside it."""
     statements = route_document(body, more, seed).statements
-    told = [one for one in statements if one.how == "inferred" and one.kind != "guarded_by"]
+    told = [
+        statement
+        for statement in statements
+        if statement.how == "inferred" and statement.kind != "guarded_by"
+    ]
     assert all(one.source.startswith("App\\Http\\Controllers\\PanelController::") for one in told)
     return [(one.kind, one.source.partition("::")[2], one.target) for one in told]
 
@@ -210,15 +214,15 @@ def test_whatever_order_files_come_in_the_same_is_inferred() -> None:
 def test_tables_that_queries_join_or_name_in_sql_are_told(body: str, tables: set[str]) -> None:
     text = f"<?php\nuse Illuminate\\Support\\Facades\\DB;\nclass A {{ function f() {{ {body} }} }}"
     facts = read_code(text, "text/x-php").facts
-    assert {one.values["table"] for one in facts if one.kind == "queries_table"} == tables
+    assert {fact.values["table"] for fact in facts if fact.kind == "queries_table"} == tables
 
 
 def test_inherited_methods_that_its_own_methods_call_are_told_with_their_class() -> None:
     more = "private function sweep(Team $team) { $team->close(); }"
     files = {"app/Http/Controllers/PanelController.php"}
     told = [
-        (one.source.partition("::")[2], one.target, one.path)
-        for one in route_document("$this->sweep(Team::find($id));", more).statements
-        if one.kind == "calls" and one.how == "stated"
+        (statement.source.partition("::")[2], statement.target, statement.path)
+        for statement in route_document("$this->sweep(Team::find($id));", more).statements
+        if statement.kind == "calls" and statement.how == "stated"
     ]
     assert [("sweep", "App\\Models\\Closes::close", *files)] == told

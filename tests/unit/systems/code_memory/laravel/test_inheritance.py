@@ -72,13 +72,13 @@ FILES = [FileFacts(path, "php", read(text).facts) for path, text in TEXTS.items(
 
 def test_a_route_leads_to_the_method_that_runs_and_to_the_controller_that_has_it() -> None:
     found = {
-        one.name.removeprefix("route:GET /"): [
+        document.name.removeprefix("route:GET /"): [
             s.target.removeprefix("App\\").removeprefix("Http\\Controllers\\")
-            for s in one.statements
+            for s in document.statements
             if s.kind == "routes_to"
         ]
-        for one in derive(FILES).documents
-        if one.source_type == "route"
+        for document in derive(FILES).documents
+        if document.source_type == "route"
     }
     assert found == {
         "own": ["AdminController::own"],
@@ -103,7 +103,7 @@ def test_circles_of_ancestors_end() -> None:
 
 
 def test_a_route_tells_the_inherited_methods_that_its_action_calls() -> None:
-    documents = {one.name: one for one in derive(FILES).documents}
+    documents = {document.name: document for document in derive(FILES).documents}
     found = [s for s in documents["route:GET /own"].statements if s.kind == "calls"]
     # The file of the action tells by itself what a trait of its class may have.
     assert {(s.target, s.evidence) for s in found} == {

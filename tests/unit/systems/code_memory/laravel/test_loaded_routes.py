@@ -152,7 +152,7 @@ def test_a_computed_prefix_is_left_out_and_told() -> None:
         Route::get(Locales::uri(), 'C@two');
     }"""
     found = routes({"app/A.php": provider(body)})
-    assert [(one.uri, one.missing) for one in found.routes] == [
+    assert [(route.uri, route.missing) for route in found.routes] == [
         ("{locale}/one", ("the prefix is computed: Locales::prefix()",))
     ]
     assert [one.reason for one in found.unresolved] == ["the URI is computed: Locales::uri()"]
@@ -172,9 +172,9 @@ def test_what_the_environment_decides_is_assumed() -> None:
         'debug' => env('ADMIN_DEBUG', false), 'key' => env('ADMIN_KEY', 'not to be kept'),
     ];"""
     found = routes({"app/A.php": provider(body), "config/admin.php": settings})
-    told = [(line(one), one.conditional) for one in found.routes]
+    told = [(line(route), route.conditional) for route in found.routes]
     assert told == [("GET back/maybe  web,auth", True), ("GET back/one  web,auth", False)]
-    assert all("the default of config('admin.path')" in one.missing for one in found.routes)
+    assert all("the default of config('admin.path')" in route.missing for route in found.routes)
     facts = read(settings).facts
     assert "not to be kept" not in str([fact.values for fact in facts])
 

@@ -29,8 +29,8 @@ class BookingController {
 def asks(text: str) -> set[tuple[str, str]]:
     """Who asks which method: both without namespaces."""
     edges = build_relations(read(text).facts).edges
-    short = [(one.source, one.target) for one in edges if one.kind == ASKS]
-    assert all(one.how == "convention" for one in edges if one.kind == ASKS)
+    short = [(edge.source, edge.target) for edge in edges if edge.kind == ASKS]
+    assert all(edge.how == "convention" for edge in edges if edge.kind == ASKS)
     return {(source.rpartition("\\")[2], target) for source, target in short}
 
 
@@ -81,7 +81,7 @@ def test_who_authorizes_asks_a_method_of_the_policy(asker: str, method: str) -> 
 
 
 def test_what_is_not_known_asks_nobody() -> None:
-    assert not {one for one in asks(CONTROLLER) if one[0].endswith("::any")}
+    assert not {ask for ask in asks(CONTROLLER) if ask[0].endswith("::any")}
     assert asks("<?php class A { function f($x) { $this->authorize('view', $x); } }") == set()
 
 
@@ -147,10 +147,12 @@ class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
 def test_a_route_leads_to_the_policy_that_its_middleware_asks() -> None:
     files = [FileFacts(path, "php", read(text).facts) for path, text in ROUTED.items()]
     found = {}
-    for one in derive(files).documents:
-        asked = [(s.kind, s.target, s.how) for s in one.statements if "authorizes" in s.kind]
-        guards = [s.target for s in one.statements if s.kind == "guarded_by" and "\\" in s.target]
-        found[one.name.removeprefix("route:")] = (asked, guards)
+    for document in derive(files).documents:
+        asked = [(s.kind, s.target, s.how) for s in document.statements if "authorizes" in s.kind]
+        guards = [
+            s.target for s in document.statements if s.kind == "guarded_by" and "\\" in s.target
+        ]
+        found[document.name.removeprefix("route:")] = (asked, guards)
     booking = "App\\Policies\\Travel\\BookingPolicy"
     moves = ([("authorizes", f"{booking}::move", "convention")], [booking])
     nothing: tuple[list[object], list[str]] = ([], [])
@@ -178,7 +180,7 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
 """
     texts = {**ROUTED, "app/Http/Kernel.php": kernel}
     files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-    stated = [s for one in derive(files).documents for s in one.statements]
+    stated = [s for document in derive(files).documents for s in document.statements]
     assert stated
     assert not any(s.kind == "authorizes" for s in stated)
 
@@ -205,7 +207,7 @@ class AuthServiceProvider {
 
 def gate_edges(text: str) -> set[tuple[str, str]]:
     edges = build_relations(read(text).facts).edges
-    return {(one.source, one.target) for one in edges if one.kind == "authorizes"}
+    return {(edge.source, edge.target) for edge in edges if edge.kind == "authorizes"}
 
 
 def test_a_gate_tells_who_answers_for_an_ability() -> None:
@@ -219,7 +221,7 @@ def test_a_gate_tells_who_answers_for_an_ability() -> None:
         ("ability:files.read", f"{policy}::view"),
         ("ability:old", f"{policy}::old"),
     }
-    defined = {one.name: one.short for one in build_relations(read(GATES).facts).symbols}
+    defined = {symbol.name: symbol.short for symbol in build_relations(read(GATES).facts).symbols}
     assert defined["ability:close"] == "close"
     assert defined["ability:notes.view"] == "notes.view"
     assert get_source_type("ability", "ability:close", {}, "code") == "policy"
@@ -240,7 +242,9 @@ def test_who_asks_for_an_ability_leads_to_it() -> None:
     edges = build_relations(read(ASKING).facts).edges
     kinds = {"authorizes", "touches", ASKS}
     found = {
-        (one.source.rpartition("::")[2], one.kind, one.target) for one in edges if one.kind in kinds
+        (edge.source.rpartition("::")[2], edge.kind, edge.target)
+        for edge in edges
+        if edge.kind in kinds
     }
     note = "App\\Models\\Note"
     assert found == {
@@ -265,7 +269,7 @@ class OfBoth {
 }
 """
     policies = {"App\\Policies\\BillPolicy::view", "App\\Policies\\NotePolicy::view"}
-    assert asks(text) == {("OfBoth::edit", one) for one in policies}
+    assert asks(text) == {("OfBoth::edit", policy) for policy in policies}
 
 
 def test_a_route_asks_a_gate_where_no_policy_has_such_a_method() -> None:
@@ -283,10 +287,10 @@ class GateProvider {
     texts = ROUTED | {"app/Providers/GateProvider.php": gates}
     files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
     found = {
-        one.name.removeprefix("route:"): [
-            s.target for s in one.statements if s.kind == "authorizes"
+        document.name.removeprefix("route:"): [
+            s.target for s in document.statements if s.kind == "authorizes"
         ]
-        for one in derive(files).documents
+        for document in derive(files).documents
     }
     assert found["GET /audit"] == ["ability:audit"]
     # The policy has a method of this name, and is asked first.

@@ -89,7 +89,7 @@ def test_names_of_other_languages_have_no_edges_yet() -> None:
         Fact("calls", 2, 4, "f", {"name": "g"}),
     ]
     found = build_relations(facts, names="none")
-    assert [one.name for one in found.symbols] == ["f"]
+    assert [symbol.name for symbol in found.symbols] == ["f"]
     assert found.edges == ()
 
 

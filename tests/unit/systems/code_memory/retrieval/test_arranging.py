@@ -19,7 +19,7 @@ def rated(
 
 
 def names(found: list[Candidate]) -> list[str]:
-    return [one.id.removesuffix(":") for one in found]
+    return [candidate.id.removesuffix(":") for candidate in found]
 
 
 def order(*given: Rated, asked: AskedKinds = NOTHING) -> list[str]:
@@ -83,7 +83,7 @@ ITEMS = st.lists(
 def test_every_candidate_is_there_once(
     items: list[tuple[str, float, str, str]], count: int
 ) -> None:
-    given_ = [rated(*one) for one in items]
+    given_ = [rated(*item) for item in items]
     asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
     found = arrange_candidates(given_, asked, count)
     assert sorted(one.id for one in found) == sorted(one.candidate.id for one in given_)

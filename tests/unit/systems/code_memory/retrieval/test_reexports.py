@@ -53,8 +53,8 @@ class Files:
         facts = locate_facts(read_code(text, media_type).facts, text)
         relations = build_relations(facts, names=style)  # type: ignore[arg-type]
         uri = build_uri(REPOSITORY, path)
-        for one in relations.symbols:
-            self.names.setdefault(one.short, set()).add(qualify_definition(one.name, uri))
+        for symbol in relations.symbols:
+            self.names.setdefault(symbol.short, set()).add(qualify_definition(symbol.name, uri))
         for edge in relations.edges:
             found = FoundEdge(
                 edge.kind,
@@ -75,7 +75,7 @@ class Files:
         return set().union(*self.names.values())
 
     def called(self, shorts: Collection[str]) -> dict[str, NamesCalled]:
-        return {one: {REPOSITORY: self.names[one]} for one in shorts if one in self.names}
+        return {short: {REPOSITORY: self.names[short]} for short in shorts if short in self.names}
 
     @property
     def reexports(self) -> Reexports:

@@ -22,7 +22,7 @@ class Told:
     """Relations between methods, in memory: `A::a` is in the file a of its class."""
 
     def __init__(self, *edges: tuple[str, str, str]) -> None:
-        self._edges = [self._edge(position, *one) for position, one in enumerate(edges)]
+        self._edges = [self._edge(position, *edge) for position, edge in enumerate(edges)]
 
     def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
         wanted = set(nodes)

@@ -59,7 +59,7 @@ def test_a_question_of_an_unknown_name_has_no_hits(
 ) -> None:
     answer = answer_to(monkeypatch, "FlurbController")
     assert (answer.hits, answer.needs_clarification) == ((), True)
-    assert [one.field for one in answer.warnings] == ["query"]
+    assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("query", ["Program.cs", "Main.kt", "Index.cshtml", "Package.swift"])
@@ -81,7 +81,7 @@ def test_an_unknown_name_in_a_sentence_leaves_hits(
 ) -> None:
     answer = answer_to(monkeypatch, query)
     assert answer.hits == (HIT,)
-    assert [one.field for one in answer.warnings] == ["query"]
+    assert [warning.field for warning in answer.warnings] == ["query"]
 
 
 @pytest.mark.parametrize("table", ["Users", "table:Users"])

@@ -181,7 +181,7 @@ def test_imports_of_a_real_package_mean_what_its_files_say() -> None:
             if isinstance(node, ast.ImportFrom):
                 above = inner[: len(inner) - node.level + 1] if node.level else []
                 module = ".".join([*above, *filter(None, [node.module])])
-                wanted = {f"{module}.{one.name}" for one in node.names if one.name != "*"}
+                wanted = {f"{module}.{name.name}" for name in node.names if name.name != "*"}
                 assert wanted <= found, (path, wanted - found)
                 checked += len(wanted)
     assert checked > 500

@@ -220,7 +220,7 @@ def test_namespaces_of_one_file_keep_their_names_apart() -> None:
     source = PhpSource(
         "<?php namespace A { use X\\Y; class B extends Y {} } namespace C { class B extends Y {} }"
     )
-    assert [(one.name, one.parents) for one in source.classes] == [
+    assert [(class_.name, class_.parents) for class_ in source.classes] == [
         ("A\\B", ("X\\Y",)),
         ("C\\B", ("C\\Y",)),
     ]

@@ -18,8 +18,8 @@ def stated(body: str, kind: str = "goes_through", *, head: str = "function act()
         "function other() { $this->held = Team::find(1); } }"
     )
     symbol = "App\\Panel::act"
-    facts = [one for one in read(text).facts if one.kind == kind and one.symbol == symbol]
-    return [one.values["of"] for one in facts]
+    facts = [fact for fact in read(text).facts if fact.kind == kind and fact.symbol == symbol]
+    return [fact.values["of"] for fact in facts]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def helper():
 
 def stated(kind: str, symbol: str) -> list[str]:
     facts = read(TEXT).facts
-    return [one.values["name"] for one in facts if one.kind == kind and one.symbol == symbol]
+    return [fact.values["name"] for fact in facts if fact.kind == kind and fact.symbol == symbol]
 
 
 def test_ancestors_are_references() -> None:

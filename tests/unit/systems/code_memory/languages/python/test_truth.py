@@ -51,11 +51,11 @@ def differences(text: str) -> list[object]:
         return bisect_right(starts, offset)
 
     declared = {
-        (one.symbol, line(one.start), line(one.end - 1))
-        for one in found.facts
-        if one.kind == "declares"
+        (fact.symbol, line(fact.start), line(fact.end - 1))
+        for fact in found.facts
+        if fact.kind == "declares"
     }
-    values = [one.values for one in found.facts if one.kind == "imports"]
+    values = [fact.values for fact in found.facts if fact.kind == "imports"]
     imported = sorted((v["name"], v["alias"], v["level"], v["member"]) for v in values)
     visible = "".join("".join(text[unit.start : unit.end].split()) for unit in found.units)
     wrong: list[object] = [*(declared ^ set(definitions(tree)))]
@@ -78,8 +78,8 @@ def test_a_file_with_errors_keeps_its_definitions() -> None:
     text += "\ndef g(:\n    pass\n\ndef h(): ...\n"
     found = read(text)
     assert found.notes == ("parts of the file could not be parsed as Python",)
-    assert "A" in {one.symbol for one in found.facts if one.kind == "declares"}
-    assert "os" in {one.values["name"] for one in found.facts if one.kind == "imports"}
+    assert "A" in {fact.symbol for fact in found.facts if fact.kind == "declares"}
+    assert "os" in {fact.values["name"] for fact in found.facts if fact.kind == "imports"}
 
 
 @pytest.mark.slow
