@@ -51,8 +51,9 @@ def _description(result: CanaryResult) -> str:
         return (
             f"the provider changed the model behind its name: {result.embedder_id} answers a fixed"
             f" text {max(result.distances):.4f} away from its first answer, more than"
-            f" {result.limit:g}; vectors from before and after the change are not comparable. Set a"
-            " new `revision`, such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`:"
+            f" {result.limit:g}; vectors from before and after the change are not comparable."
+            " Set a new `revision`, such as today's date, for the tenant's embedder and run"
+            " `rag-assets sync TENANT`:"
             " this makes a new build with the present model;"
             f" `rag-assets plan {result.ref.id}` shows its price"
         )
