@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 WORK = PROJECT / ".local" / "benchmark-code-definitions"
 COMPILER: Final = "typescript@5.9.3"
 _SCRIPTS: Final = frozenset({"text/x-typescript", "text/x-javascript"})
+_PROPERTY: Final = re.compile(r"[^{(]*\b(?:var|let)\s")
 _SWIFT_ROLES: Final = frozenset({"class", "type", "method", "function"})
 
 
@@ -125,7 +127,7 @@ def defined(text: str) -> list[str]:
         for fact in facts
         if fact.kind == "declares"
         and fact.values["role"] in _SWIFT_ROLES
-        and fact.values["what"] != "property"
+        and not _PROPERTY.match(text, fact.start, fact.end)
     )
     return sorted({fact.symbol.partition("(")[0] for fact in kept})
 

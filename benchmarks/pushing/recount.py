@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -54,7 +54,7 @@ def counted(workspace: Workspace) -> Counted:
     """What the product tells an admin, and what is counted from rows, as of one moment."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        catalog = Catalog(cast("Database", _OneMoment(connection)))
+        catalog = Catalog(_OneMoment(connection))
         record = catalog.tenants.get(workspace.id)
         told = status_of_records(catalog, record, readers=None).queue_depth
         days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
@@ -94,8 +94,8 @@ def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
     return sum(map(waits, records.keys() | known.keys()))
 
 
-class _OneMoment:
-    """A database whose transactions are all one."""
+class _OneMoment(Database):
+    """A database that executes everything in one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
