@@ -57,7 +57,7 @@ FILES = {
         "interface Feed { fun refresh(page: Int) }\n"
         "class RemoteFeed(val api: Api) : Feed {\n"
         "  override fun refresh(page: Int) { api.get(page) }\n}\n"
-        "class Screen(private val feed: Feed) {\n  fun open() { feed.refresh(1) }\n}\n"
+        "class Screen(private val news: Feed) {\n  fun open() { news.refresh(1) }\n}\n"
     ),
     "db/env.h": (
         "namespace db {\nclass Env {\n public:\n  virtual Status Rename(int from) = 0;\n};\n"
