@@ -14,7 +14,7 @@ from rag_assets.cli.session import Session
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
-from tests.integration.test_incremental import write_old
+from tests.integration.aging import write_old
 from tests.newer_rules import ALSO_FOUND, NO_WAIT
 
 KILLS = kills(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,10 +24,20 @@ from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, drain
 from tests.installation import FAST, Installation
-from tests.integration.test_incremental import write_old
 from tests.records import put_record
 
 Make: TypeAlias = "Callable[..., AgingTenant]"
+
+
+def write_old(path: Path, text: str) -> None:
+    """Write a file that was not modified just now, so that its listing settles at once."""
+    path.write_text(text)
+    age(path)
+
+
+def age(path: Path, seconds: float = 3600.0) -> None:
+    before = time.time() - seconds
+    os.utime(path, (before, before))
 
 
 @dataclass

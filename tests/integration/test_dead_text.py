@@ -23,8 +23,8 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.tables import document_index, events, tenants
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
+from tests.integration.aging import write_old
 from tests.integration.test_generations import CHUNKED, SPARSE
-from tests.integration.test_incremental import write_old
 
 BROKEN = b"%PDF-1.7 and nothing that follows"
 """A file that is never parsed."""

@@ -13,7 +13,7 @@ import pytest
 from rag_assets.ingest.sources import disk
 from tests.driving import Driver
 from tests.installation import FAST, Installation
-from tests.integration.test_incremental import write_old
+from tests.integration.aging import write_old
 from tests.mounts import can_mount, hung_mount
 
 

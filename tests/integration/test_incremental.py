@@ -23,6 +23,7 @@ from rag_assets.storage.index import fields, model
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.integration.aging import age, write_old
 from tests.rules import shared_scanner
 
 MANY = 500
@@ -41,17 +42,6 @@ def section(document: int, number: int) -> str:
 def page(document: int, sections: int = 3) -> str:
     parts = "\n".join(section(document, number) for number in range(sections))
     return f"# Document {document}\n\n{parts}"
-
-
-def write_old(path: Path, text: str) -> None:
-    """Write a file that was not modified just now, so that its listing settles at once."""
-    path.write_text(text)
-    age(path)
-
-
-def age(path: Path, seconds: float = 3600.0) -> None:
-    before = time.time() - seconds
-    os.utime(path, (before, before))
 
 
 def index_writes(installation: Installation) -> int:

@@ -20,9 +20,9 @@ from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver
 from tests.installation import Installation
-from tests.integration.aging import AgingTenant, Make
+from tests.integration.aging import AgingTenant, Make, write_old
 from tests.integration.test_generations import CHUNKED
-from tests.integration.test_incremental import due, write_old
+from tests.integration.test_incremental import due
 
 YEAR = {"retention_days": 365}
 BROKEN = "\0 no text at all \0" * 50

@@ -19,7 +19,8 @@ from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.journal.events import NewEvent
 from tests.driving import Driver
 from tests.installation import FAST, Installation
-from tests.integration.test_incremental import due, write_old
+from tests.integration.aging import write_old
+from tests.integration.test_incremental import due
 
 TEXT = "# Harbour\n\nThe tide turns at {}.\n"
 
