@@ -51,7 +51,7 @@ ItemT = TypeVar("ItemT")
 
 
 class BackgroundBatcher(Generic[ItemT]):
-    """Passes items in batches to a thread, which runs only while there are items.
+    """Processes items in batches in a thread, which runs only while there are items.
 
     Items that arrive during a batch form the next batch. So batches grow with the load, and each
     costs a single round trip to the database.

@@ -20,7 +20,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """The time since a machine's boot, which does not change when its clock is set.
+    """The time since a machine booted, which does not change when its clock is set.
 
     Attributes:
         boot_id: distinguishes this boot of the machine from every other boot.

@@ -1,8 +1,8 @@
 """Free disk space, compared with the space that Elasticsearch leaves free.
 
 Elasticsearch accepts no entries once its flood stage is reached. The embedded server's flood stage
-is 1 GB of free space. The disks with the lake and uploaded files need the same amount: with less,
-syncs and servers are about to stop. On a disk below 20 GB, 5 % have to be free.
+is 1 GB of free space. The disks with the lake and uploaded files need the same amount: with less
+free space, syncs and servers are about to stop. On a disk below 20 GB, 5 % have to be free.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class DiskSpace:
 
     @property
     def error(self) -> DiskFull:
-        """Return the error that reports a full disk."""
+        """Return the error that reports this disk as nearly full."""
         return DiskFull(str(self), hint=_HINT)
 
 
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
-    """Return the space of each disk with these folders, once; addresses of stores are skipped."""
+    """Return the space of the disks that contain these folders; skip addresses of stores."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
@@ -75,7 +75,7 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return a hint for a server that does not answer: a full disk may have stopped it.
+    """Return the hint for a server that does not answer; it names a full disk, if there is one.
 
     Args:
         variable: the name of the variable with the server's address.
@@ -98,7 +98,7 @@ def disk_full(folder: Path | str, consequence: str) -> DiskFull:
 
 
 def in_megabytes(size: int) -> str:
-    """Format a number of bytes for people."""
+    """Format a number of bytes in MB or GB, for people."""
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
 
 

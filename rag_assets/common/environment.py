@@ -25,7 +25,7 @@ _KEY_LENGTH: Final = 12
 
 
 def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that `tenants.yaml` names, and those that libraries read."""
+    """Return the variables that `tenants.yaml` names or libraries read, with their values."""
     try:
         listed = settings.tenants_file.read_text(errors="replace")
     except OSError:

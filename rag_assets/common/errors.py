@@ -407,7 +407,7 @@ class ProviderError(RagAssetsError):
 
 
 class RequestsStopped(ProviderError):
-    """No request of a tenant succeeds for now."""
+    """No request of a tenant to its provider can succeed for now."""
 
 
 class ProviderUnavailable(RequestsStopped, TransientFailure):

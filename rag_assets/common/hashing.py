@@ -70,7 +70,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
 
     Args:
         key: the secret key, at most 64 bytes.
-        kind, parts: as for key_of().
+        kind, parts: as for compute_key().
     """
     content = canonical([kind, *parts]).encode()
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()

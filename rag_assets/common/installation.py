@@ -1,4 +1,4 @@
-"""The value that identifies an installation, for a process that serves several of them."""
+"""The home and addresses of an installation, for a process that serves several installations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ the account must not be sent to another server."""
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The home folder and the addresses of an installation; None: the environment's.
+    """The home folder and addresses of an installation; None uses the environment's value.
 
     All other settings come from the environment.
 
@@ -84,7 +84,7 @@ class Installation:
     index_prefix: str | None = None
 
     def given(self) -> dict[str, str]:
-        """Return the given values by attribute name."""
+        """Return the attributes that were given, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         # A value that Dagster reads from a variable later is already text, and is not changed here.
         return {
@@ -115,6 +115,6 @@ class Installation:
         return Settings.from_environment({**kept, **own})
 
     def _has_other_elasticsearch(self, environ: Mapping[str, str]) -> bool:
-        """Return whether the environment names an Elasticsearch, and this is a different one."""
+        """Return whether the environment names a different Elasticsearch than this installation."""
         named = {value for name in _ADDRESSES_OF_ELASTICSEARCH if (value := environ.get(name))}
         return self.elasticsearch_url is not None and bool(named - {self.elasticsearch_url})

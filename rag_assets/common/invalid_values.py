@@ -1,4 +1,4 @@
-"""Validation errors: the allowed values, and the kind of value received.
+"""Texts for validation errors: the allowed values, and the kind of value received.
 
 No text quotes a received string: it may be a credential. No text names a type of Python or shows a
 regular expression.
@@ -34,7 +34,7 @@ def invalid(field: str, problem: str) -> InvalidFields:
 
 
 def validate_values(model: type[_Model], values: Any) -> _Model:
-    """Return values as a model.
+    """Validate values and return them as a model.
 
     Raises:
         InvalidFields: a field is not valid. The error contains no value: it may be a secret.
@@ -171,7 +171,7 @@ _WITHOUT_TYPE: Final = frozenset(
 
 
 def allowed_texts() -> set[str]:
-    """Return every text that allowed_value() can return, except the texts of models."""
+    """Return every text that allowed_value() can return, except texts that models define."""
     return {*_ALLOWED.values(), _FORM}
 
 
@@ -197,7 +197,7 @@ def allowed_value(error: Mapping[str, Any]) -> str:
 
 
 def sent_value(error: Mapping[str, Any]) -> str | None:
-    """Return the received value: a kind of JSON value, a number, or a length; never a string.
+    """Describe the received value by its JSON kind, number or length; never quote a string.
 
     Args:
         error: an item of Pydantic's `errors()`.

@@ -10,7 +10,7 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class Named(Protocol):
-    """A kind with a name."""
+    """Protocol of kinds with a name."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ def find_kind(
     Args:
         name: the name from a configuration.
         what: a noun for the kind, used in the error.
-        offered: whether the error lists a kind; by default it lists all.
+        offered: returns whether the error lists a kind; by default it lists all.
 
     Raises:
         ConfigurationError: no kind has that name; the hint lists the names.

@@ -1,4 +1,4 @@
-"""Collects values that the modules of a package define, so that no list has to be maintained."""
+"""Collects values of the modules of a package, so that no list has to be maintained."""
 
 from __future__ import annotations
 

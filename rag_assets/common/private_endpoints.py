@@ -24,7 +24,7 @@ class PrivateEndpoints:
 
     Attributes:
         hosts: names or literal addresses in lower case, each with its port; None for any port.
-        networks: addresses that are allowed with any name and port.
+        networks: ranges of addresses that are allowed under any name and port.
         identity_hosts: names, in lower case, of servers that may receive a token of the cloud
             identity that this installation runs under.
     """

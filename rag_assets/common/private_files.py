@@ -57,7 +57,7 @@ def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
 
 
 def draft_prefix(target: Path) -> str:
-    """Return the name prefix of the drafts that a killed rewrite_file leaves next to a file."""
+    """Return the name prefix of drafts, which a killed rewrite_file leaves next to a file."""
     return f".{target.name}-"
 
 

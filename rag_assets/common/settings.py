@@ -24,7 +24,7 @@
 | RAG_ASSETS_IDENTITY_HOSTS | none | servers that accept its cloud identity; see providers.md |
 
 `DATABASE_URL` and `ELASTICSEARCH_URL`, the former names, are read until the next release where the
-new ones are not set; one that is set to nothing hides them.
+new ones are not set; a new one that is set to an empty value hides the former one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LONGEST_PREFIX = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One installation: its folder and its external servers (None: embedded).
+    """The home folder and the external servers of one installation (None: embedded server).
 
     Attributes:
         dagster_home: the folder of a team's own Dagster instance; None: the installation's is used.
@@ -82,7 +82,7 @@ class Settings:
 
     @property
     def local(self) -> Path:
-        """Return the folder of data, logs and process ids."""
+        """Return the folder for the installation's data, logs and process ids."""
         return self.home / ".local"
 
     @property
@@ -222,7 +222,7 @@ def _own_dagster_home(home: Path) -> Path:
 
 
 def _find_dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
-    """Return the folder of a team's own Dagster instance, or None.
+    """Return the folder of a team's own Dagster instance; None if there is none.
 
     The folder is checked when the instance is opened, because most commands do not use it. Our
     processes set DAGSTER_HOME as well, together with the storage folder that belongs to it.
@@ -250,7 +250,7 @@ def _require_names_in_utf8(encoding: str) -> None:
 
 
 def _prefix(text: str) -> str:
-    """Return a valid prefix for the names of indexes, aliases and schemas.
+    """Require a valid prefix for the names of indexes, aliases and schemas; return it.
 
     The shortest limit is that of pgvector's schema names: 63 bytes, of which 27 are for the tenant
     and 12 for the digits of two numbers.
@@ -295,7 +295,7 @@ def _is_node(url: str) -> bool:
 
 
 def _store(name: str, env: Mapping[str, str], default: Path) -> str:
-    """Return an object store's address as it is, or the absolute path of a folder."""
+    """Return an object store's address without its last slash, or the absolute path of a folder."""
     text = (env.get(name) or str(default)).removeprefix("file://")
     if "://" in text:
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+(/\S*)?", text):
@@ -314,7 +314,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
 
 
 def _absolute(name: str, text: str) -> Path:
-    """Return an absolute path; commands and the daemon run in different folders."""
+    """Require an absolute path, as commands and the daemon run in different folders; return it."""
     path = _expand_user(name, text)
     if not path.is_absolute():
         raise ConfigurationError(

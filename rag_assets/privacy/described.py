@@ -30,7 +30,7 @@ _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether a rule is one of these patterns.
+    """Return whether a rule is one of the six patterns.
 
     Chunks with a match of such a rule are dropped.
     """
@@ -61,7 +61,7 @@ def _find_rsa_lines(text: str) -> Iterator[SecretSpan]:
 
 
 class StrictScanner:
-    """Finds the credentials of a scanner, and the matches of the patterns."""
+    """Finds the credentials that a scanner finds, and all matches of the six patterns."""
 
     def __init__(self, scanner: Scans) -> None:
         self._scanner = scanner

@@ -24,11 +24,11 @@ _MAX_DECODINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded text.
+    """A text after percent-decoding, with offsets in the original.
 
     Attributes:
         text: the text after decoding.
-        places: for each character of the text, its start and end in the original.
+        places: for each character of the decoded text, its start and end in the original.
     """
 
     text: str
@@ -83,9 +83,9 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text may contain a credential: a special character, a name or a long word.
+    """Return whether a text has a special character, a credential's name or a long word.
 
-    Nearly every credential has one of these.
+    Nearly every text with a credential has one of these.
     """
     if not text.isascii() or _MARK.search(text):
         return True
@@ -109,9 +109,9 @@ class Finding:
 
 
 class Masker:
-    """Masks credentials; one per process, see get_masker().
+    """Masks credentials in short texts; a process has one masker, see get_masker().
 
-    It caches recent texts: names and questions recur.
+    It caches the results for recent texts, because names and questions recur.
     """
 
     def __init__(self, scanner: SecretScanner | StrictScanner) -> None:

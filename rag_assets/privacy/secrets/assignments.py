@@ -165,7 +165,7 @@ def _find_paired(text: str, name: Name) -> SecretSpan | None:
 
 
 def _find_phrase(text: str, name: Name) -> SecretSpan | None:
-    """Find several plain words up to the end of the line."""
+    """Find a passphrase of several plain words, which ends with the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
     if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
         return None
@@ -224,7 +224,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
 
 
 def _is_label(text: str, name: Name, value: str) -> bool:
-    """Return whether letters are a translated label, as in `"Repeat Password": "Heslo znovu"`."""
+    """Return whether a value is a translated label, as in `"Repeat Password": "Heslo znovu"`."""
     if (
         any(c.isdigit() or c in "!@#$%^&*" for c in value)
         or text[name.end : name.end + 1] not in "\"'"
@@ -236,9 +236,9 @@ def _is_label(text: str, name: Name, value: str) -> bool:
 
 
 def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
-    """Return whether a value of letters only is a password on this line.
+    """Return whether this line allows a value of letters only to be a password.
 
-    It is one if the rest of the line is empty and the line is not code.
+    It does if the rest of the line is empty and the line is not code.
     """
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
@@ -364,7 +364,7 @@ def find_in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _find_in_row(text: str, name: Name) -> SecretSpan | None:
-    """Return the value in the cell after a label at the start of a row of a plain-text table."""
+    """Find the value after a label that starts a row of a plain-text table."""
     label = _LABEL_END.match(text, name.end)
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
@@ -420,7 +420,7 @@ def _find_cell(line: str, column: int) -> tuple[int, int] | None:
 
 
 def _select_patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns for the text after a name."""
+    """Yield the patterns to match with the text after a name."""
     yield _ELEMENT
     if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
         yield _LABELLED

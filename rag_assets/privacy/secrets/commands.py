@@ -151,7 +151,7 @@ def _accept_in_pgpass(found: re.Match[str]) -> SecretSpan | None:
 
 
 def _accept_known(found: re.Match[str]) -> SecretSpan | None:
-    """Return the value of a line that is certainly a command."""
+    """Return the credential in a match that is certainly a command; None if it has none."""
     span = _accept(found, known=True)
     is_written = span is not None and is_written_value(found.string[span.start : span.end])
     return span if is_written else None
@@ -160,7 +160,7 @@ def _accept_known(found: re.Match[str]) -> SecretSpan | None:
 def _accept(
     found: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
 ) -> SecretSpan | None:
-    """Return the value of a match; None if it is not a credential.
+    """Return the span of a match's value; None if the value is not a credential.
 
     Args:
         password: whether a password is expected; otherwise a key is expected.
@@ -347,7 +347,7 @@ def _find_device_lines(
 
 
 def _is_line_start(text: str, at: int) -> bool:
-    """Return whether the line starts with only a prompt, a sign or other words of a setting."""
+    """Return whether only a prompt, a sign or words of a setting precede an offset on its line."""
     low = max(0, at - _LINE_LEFT)
     begin = max(text.rfind("\n", low, at) + 1, low)
     before = text[begin:at]

@@ -177,7 +177,7 @@ def _find_after_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSp
 
 
 def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find X in sentences with the verb at the end, such as `als gast mit X einloggen`."""
+    """Find the password X in sentences that end with the verb: `als gast mit X einloggen`."""
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)
@@ -188,7 +188,7 @@ def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
 
 
 def _accept_after_user(found: re.Match[str]) -> SecretSpan | None:
-    """Return X in `jane.doe / X`."""
+    """Return the password X in `jane.doe / X`, if it is one."""
     start = found.start()
     is_user = _USER_BEFORE.search(found.string, max(0, start - 132), start)
     return _accept(found) if is_user else None

@@ -206,7 +206,7 @@ def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
-    """Return whether a name is another term, such as 1Password, a first pass, the verdict PASS."""
+    """Return whether a name is a different term: 1Password, a first pass, the verdict PASS."""
     if words[:2] == ["1", "password"]:
         return True
     verdict = name.isupper() and len(words) == 1
@@ -222,7 +222,7 @@ _OTHER_BEFORE = {
 
 
 def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
-    """Return whether the word before a name changes its meaning, or a required word is missing."""
+    """Return whether a name means something else: by the word before it, or a missing word."""
     low = max(0, start - _LEFT_REACH)
     if words[-1] == "passe":
         return _OF_PASSE.search(text, low, start) is None

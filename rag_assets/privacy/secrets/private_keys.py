@@ -72,7 +72,7 @@ def _find_key_end(text: str, after: int) -> int:
 
 
 def _find_rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find every line with BEGIN RSA, without the markup at its start."""
+    """Find every line with BEGIN RSA; the span excludes the markup at its start."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _RSA_LINE.match(text, anchor.start):

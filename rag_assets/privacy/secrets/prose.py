@@ -223,7 +223,7 @@ def _is_evident_password(value: str) -> bool:
 
 
 def _find_before(text: str, name: Name) -> SecretSpan | None:
-    """Find X in `X is the password`, `use X as the token`."""
+    """Find the value X before its name: `X is the password`, `use X as the token`."""
     found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
     if found is None or is_placeholder(found["bare"]) or name.kind is ValueKind.RANDOM:
         return None

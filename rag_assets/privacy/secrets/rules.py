@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Anchor(NamedTuple):
-    """The character offsets of an anchor, half open."""
+    """A match of an anchor: its start and end offset, half open."""
 
     start: int
     end: int

@@ -55,7 +55,7 @@ class Kingfisher:
         self._timeout = timeout
 
     def load(self) -> Scanner:
-        """Return the rules; load them if no scan of the process has loaded them yet."""
+        """Return kingfisher's rules; load them if the process has not loaded them yet."""
         with Kingfisher._lock:
             if Kingfisher._scanner is None:
                 from kingfisher_sdk import Rules, Scanner
@@ -215,7 +215,7 @@ class SecretScanner:
         return merge_spans(spans)
 
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:
-        """Scan a text and its views."""
+        """Find credentials in a text and in its views."""
         yield from self._scan_text(text)
         places = find_candidates(text)
         if view := blank_markup(text, places):

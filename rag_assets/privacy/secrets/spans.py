@@ -17,7 +17,7 @@ class SecretSpan:
 
 
 class Scans(Protocol):
-    """Finds credentials in a text; see SecretScanner."""
+    """Protocol of scanners that find credentials in a text; see SecretScanner."""
 
     def scan(self, text: str) -> list[SecretSpan]:
         """Return the credentials, sorted, with overlapping spans joined."""
@@ -50,7 +50,7 @@ _WIDTH_STARTS = (0x80, 0x800, 0x10000)
 
 
 class Span(Protocol):
-    """Anything with character offsets, half open."""
+    """Protocol of values with a start and an end offset (half open), such as SecretSpan."""
 
     @property
     def start(self) -> int: ...  # noqa: D102

@@ -1,4 +1,4 @@
-"""Views of a text: they show to rules what layout, alphabet or encoding hides.
+"""Views of a text, in which rules find what layout, alphabet or encoding hides.
 
 A view is a text with the offsets of each of its characters in the original. A finding in a view is
 masked in the original.
@@ -53,7 +53,7 @@ _LEAST_RUN = 3
 
 
 class _Piece(NamedTuple):
-    """A piece of a view.
+    """A part of a view, made from one part of the original.
 
     Attributes:
         at: its start in the view.
@@ -143,7 +143,7 @@ def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
-    """Return whether a character next to a candidate or at its end may defeat a library's rule."""
+    """Return whether a character at or next to a candidate's edge may defeat a library's rule."""
     if text[last - 1] in ".:~%_" or text[first] in ".:~_":
         return True
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))
@@ -158,7 +158,7 @@ def _blank(mark: re.Match[str]) -> str:
 
 
 def fold_lookalikes(text: str) -> View | None:
-    """Return lines with lookalike, invisible or full-width characters, converted to ASCII."""
+    """Return lines with lookalike, invisible or full-width characters as ASCII; None if none."""
     if text.isascii():
         return None
     builder = ViewBuilder()

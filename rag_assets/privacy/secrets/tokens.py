@@ -75,9 +75,9 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder with the form of this kind.
+        """Return the end of a placeholder that starts here and has the form of this kind.
 
-        `start` for any other text.
+        Return `start` if no such placeholder starts here.
         """
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
@@ -130,7 +130,7 @@ def _find_piece_end(text: str, start: int) -> int:
 
 
 def _is_label(text: str, at: int) -> bool:
-    """Return whether a word after a gap is the label of a value, as in `X-Api-Key: …`."""
+    """Return whether the word after a gap labels a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
@@ -240,7 +240,7 @@ def _is_pair(encoded: str) -> bool:
 
 
 def _is_hash(value: str) -> bool:
-    """Return whether a hash is not a placeholder: `$2a$10$abcdefghijklmnopqrstuv…`."""
+    """Return whether a hash is real, not a placeholder like `$2a$10$abcdefghijklmnopqrstuv…`."""
     salted = value.rpartition("$")[2] if value.count("$") > _PARTS_OF_BCRYPT else value
     return value.lower() not in DOCUMENTED and not is_token_placeholder(salted)
 

@@ -145,7 +145,7 @@ def is_generated(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Return whether digits, letters and symbols are mixed as in a generated password."""
+    """Return whether a value mixes digits, letters and symbols, as a generated password does."""
     return (
         len(value) >= _PASSWORD_LENGTH
         and any(map(str.isdigit, value))
@@ -156,7 +156,7 @@ def is_strong(value: str) -> bool:
 
 
 def _is_dense(value: str) -> bool:
-    """Return whether digits occur among letters more often than in a numbered name."""
+    """Return whether a value has more digits among its letters than a numbered name."""
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
@@ -172,7 +172,7 @@ def is_no_name(value: str) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Return whether capitals occur in runs among lower-case letters, unlike in names of words."""
+    """Return whether a value has runs of capitals among lower-case letters, unlike a name."""
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
@@ -203,7 +203,7 @@ def is_symbols(value: str) -> bool:
 
 
 def is_alphabetic_password(value: str) -> bool:
-    """Return whether letters, with or without hyphens, may be a password in their position."""
+    """Return whether a value of letters, and perhaps hyphens, may be a password."""
     if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
@@ -234,7 +234,7 @@ def is_type_name(value: str) -> bool:
 
 
 def is_phrase(value: str) -> bool:
-    """Return whether several plain words are a passphrase and not a sentence."""
+    """Return whether a value of several plain words is a passphrase, and not a sentence."""
     if not _PHRASE.fullmatch(value) or not value.isascii():
         return False
     return not any(map(is_sentence_word, re.split(r"[ -]", value.lower())))
@@ -261,7 +261,7 @@ def _is_quoted_password(value: str) -> bool:
 
 
 def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
-    """Return whether a cell below or next to the name of a credential is a credential.
+    """Return whether the value of a table cell below or next to a name is a credential.
 
     Args:
         kind: the kind of value that the name announces.

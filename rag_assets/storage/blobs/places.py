@@ -28,7 +28,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file in a store.
+    """A file in a store of blobs.
 
     Attributes:
         name: its name relative to the store, with slashes.
@@ -45,7 +45,7 @@ class Place(Protocol):
     """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
     def create_receive_folder(self, folder: str) -> Path:
-        """Return the local folder for receiving files for a folder of the place; it exists."""
+        """Return an existing local folder in which files for a folder of the store are received."""
         ...
 
     def stage(self, received: Path, name: str) -> None:
@@ -73,7 +73,7 @@ class Place(Protocol):
         ...
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        """Yield the files below a folder, by name; empty if it does not exist."""
+        """Yield the files below a folder, sorted by name; none if the folder does not exist."""
         ...
 
     def folders(self, folder: str) -> list[str]:
@@ -275,7 +275,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power loss."""
+    """Flush a folder to disk (fsync), so that a new file in it survives a power loss."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -35,7 +35,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A stored file.
+    """An uploaded file in the store.
 
     Attributes:
         sha256: hash of its content, from its name; the content may have been altered since.
@@ -72,7 +72,7 @@ class BlobStore:
         return BlobNotes(self._place)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
-        """Yield every tenant and incarnation with blobs."""
+        """Yield the id and incarnation of every tenant with blobs."""
         with _available():
             for tenant in self._place.folders(""):
                 for incarnation in self._place.folders(tenant):
@@ -113,7 +113,7 @@ class TenantBlobs:
         self._folder = folder
 
     def receive(self) -> ReceivedFile:
-        """Return a new file to write to; discarded at the end of the `with` block unless kept.
+        """Open a file to write to; leaving the `with` block deletes it unless it was kept.
 
         Raises:
             ServiceUnavailable: the place cannot be written to.
@@ -149,7 +149,7 @@ class TenantBlobs:
             )
 
     def exists(self, sha256: str) -> bool:
-        """Return whether a blob of that name exists, whatever its content."""
+        """Return whether a blob has this name, without verifying its content."""
         with _available():
             return self._place.exists(_name(self._folder, sha256))
 
@@ -167,7 +167,7 @@ class TenantBlobs:
                     yield Blob(sha256, file.size, file.modified_at)
 
     def discard_staged(self, before: datetime) -> int:
-        """Delete files received before a time and never kept; return how many."""
+        """Delete files that were received before a time but not kept; return their number."""
         with _available():
             old = [
                 file.name
@@ -249,7 +249,7 @@ class ReceivedFile:
             self._place.stage(self._path, self._staged)
 
     def keep(self) -> None:
-        """Make it the blob of its hash, right before the catalog records that it is needed.
+        """Move the staged file to the name of its hash, right before the catalog needs the blob.
 
         Raises:
             ServiceUnavailable: see write().
@@ -271,7 +271,7 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 
 def open_blobs_by_url(url: str, settings: Settings) -> BlobStore:
-    """Return the blobs at an address that the installation has or had."""
+    """Return the blobs at a present or former address of the installation."""
     return _open_store(url, settings.local / "received")
 
 

@@ -1,4 +1,4 @@
-"""The catalog: all of its tables in one object."""
+"""The catalog: one object that gives access to all of its tables."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Catalog:
         self._of_systems: dict[object, Any] = {}
 
     def of_system(self, make: Callable[[Database], TablesT]) -> TablesT:
-        """Return the object with which a system accesses its tables; one is made per catalog.
+        """Return the object through which a system accesses its tables, created once per catalog.
 
         Args:
             make: makes the object; for example its class.
@@ -136,7 +136,7 @@ class Catalog:
         *,
         before_upgrade: Callable[[Sequence[str]], None] | None = None,
     ) -> Catalog:
-        """Connect, and upgrade the schema.
+        """Connect to the catalog's database, upgrade its schema, and return the catalog.
 
         Args:
             url: address for the role that works with the catalog.

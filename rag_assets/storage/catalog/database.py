@@ -102,18 +102,17 @@ class TenantRef:
 
 
 class Database:
-    """Transactions on the catalog's Postgres.
+    """Opens transactions and runs statements on the catalog's Postgres.
 
     Args:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
     Attributes:
-        after_raise: called after a transaction that raised marks, with the tenants of these marks,
-            and with None if it raised the installation's epoch; see note_raised. It must not raise
-            an error.
-        require_schema: called with a connection of the driver, before that connection is used after
-            a pause, and every few seconds; it raises SchemaTooNew if a newer program upgraded the
-            catalog.
+        after_raise: called after each transaction that raised a tenant's mark or the installation's
+            epoch (see note_raised), with the tenants, and None for the epoch. It must not raise an
+            error.
+        require_schema: called with a connection of the driver, every few seconds and before an idle
+            connection is used again; raises SchemaTooNew if a newer program upgraded the catalog.
 
     Raises:
         ConfigurationError: the url is malformed.
@@ -282,7 +281,7 @@ class Database:
     def fetch_rows(
         self, query: TypedReturnsRows[*_Ts], parameters: Any = None
     ) -> Sequence[Row[*_Ts]]:
-        """Return the rows of a query, in its own transaction, like the other fetch methods."""
+        """Run a query in its own transaction, like all fetch methods, and return its rows."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
@@ -344,7 +343,7 @@ class Database:
 
 
 class CatalogQueries:
-    """Base of the classes that query and change some of the catalog's tables."""
+    """Base of the classes that read and write tables of the catalog."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -362,7 +361,7 @@ def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:
-    """Note that a transaction raises a tenant's mark; for None, the installation's epoch."""
+    """Note for `after_raise` that a transaction raises a tenant's mark or, with None, the epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
@@ -402,13 +401,13 @@ def texts_parameter(name: str) -> BindParameter[list[str]]:
 
 
 def matches_any(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
-    """Return the condition that a column has one of these values, passed as one parameter."""
+    """Return the SQL condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)
 
 
 def matches_document(one: Any, other: Any) -> ColumnElement[bool]:
-    """Return the condition that rows of two tables, given by their columns, are of one document."""
+    """Return the SQL condition that rows of two tables belong to the same document."""
     return and_(one.tenant == other.tenant, one.document_id == other.document_id)
 
 
@@ -419,7 +418,7 @@ def put_row(table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> 
 
 
 def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
-    """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
+    """Return pairs as rows of `key` and `value`; any number of pairs needs only two parameters."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
         func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))
@@ -460,7 +459,7 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def find_condition(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a server condition that an operator must resolve; None for others."""
+    """Return the error for a condition of the server that an operator must resolve, or None."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
@@ -492,7 +491,7 @@ def notify(connection: Connection, tenant_id: str) -> None:
 
 
 class ChangeChannel:
-    """A sender of notifications, and a receiver on a separate connection."""
+    """Sends notifications of tenants with something to sync, and receives them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

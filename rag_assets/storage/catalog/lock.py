@@ -54,7 +54,7 @@ class Holder:
 
 
 class HeldLock:
-    """A tenant's lock while it is held."""
+    """A lock that this process holds on a tenant."""
 
     def __init__(self, connection: Connection, tenant_id: str, key: int) -> None:
         self._connection = connection
@@ -62,7 +62,7 @@ class HeldLock:
         self._key = key
 
     def check(self) -> None:
-        """Check that the lock is still held, before a write.
+        """Require, before a write, that this process still holds the lock.
 
         Raises:
             TenantLocked: the connection with the lock broke; another process may hold it now.
@@ -75,7 +75,7 @@ class HeldLock:
 
 
 class TenantLock(CatalogQueries):
-    """The tenants' locks, with their holders."""
+    """Acquires the locks of tenants, and reports their holders."""
 
     @contextmanager
     def hold(
@@ -156,7 +156,7 @@ class TenantLock(CatalogQueries):
 
 
 def is_locked(tenant_id: str) -> ColumnElement[bool]:
-    """Return the condition that any connection holds a tenant's lock."""
+    """Return the SQL condition that any connection holds a tenant's lock."""
     held = text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"

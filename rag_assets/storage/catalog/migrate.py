@@ -132,7 +132,7 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
 
 
 def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
-    """Return the current revision by version table; None if a version table is missing."""
+    """Return the current revision in each version table; None if a version table is missing."""
     found = (
         select(literal(history.version_table), history.version.c.version_num)
         for history in histories
@@ -195,7 +195,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
 
 
 def _list_known_revisions(history: _History) -> frozenset[str]:
-    """Return the revisions up to this program's; empty if its files were replaced."""
+    """Return the revisions that the program's files define; empty if the files were replaced."""
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
@@ -252,7 +252,7 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
     """Require that no newer program upgraded the schema; changes no data.
 
     Raises:
-        SchemaTooNew: a newer program did.
+        SchemaTooNew: a newer program upgraded it.
         ServiceUnavailable: Postgres does not answer.
     """
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}

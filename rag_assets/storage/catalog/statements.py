@@ -1,4 +1,4 @@
-"""Single statements in an event loop, each in its own transaction.
+"""Prepared statements, each run in its own transaction, in an event loop or a thread.
 
 SQLAlchemy compiles a statement once, and psycopg executes it directly: SQLAlchemy's overhead per
 execution is larger than the statement's cost.

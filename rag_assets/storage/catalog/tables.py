@@ -73,7 +73,7 @@ becomes due immediately. Times without a kind stay as they are.
 
 
 def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """Return a column for a required time; the default is the time of the row's insertion."""
+    """Return a column for a required time, by default the time at which the row is inserted."""
     when = DateTime(timezone=True)
     return Column(name, when, nullable=False, server_default=func.now(), info={"time": kind})
 

@@ -284,7 +284,7 @@ _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](
 
 
 def significant_words(query: str) -> str:
-    """Return a query without the common words of its language; all of it if all are common.
+    """Return a query without the common words of its language; unchanged if all are common.
 
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.

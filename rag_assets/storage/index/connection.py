@@ -1,9 +1,9 @@
 """The connection to an Elasticsearch, from which every client is created.
 
 A fingerprint of the server's certificate, or of an authority that signed it, can be pinned.
-Elasticsearch's two clients differ: the client for an event loop compares only the server's own
-certificate; the other client accepts an authority even if it did not sign the server's certificate.
-The context here works for both clients.
+Elasticsearch's two clients compare a fingerprint differently: the client for an event loop compares
+only the server's own certificate; the other client accepts an authority even if it did not sign the
+server's certificate. Both clients can use the TLS context of this module instead.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _with_port(node: str) -> str:
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """Return a context that rejects a server without the fingerprint in its chain.
+    """Return a TLS context that rejects a server whose chain lacks the fingerprint.
 
     Args:
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
@@ -180,7 +180,7 @@ def _is_issuer(issuer: bytes, certificate: bytes) -> bool:
 
 
 class _PinnedObject(ssl.SSLObject):
-    """A connection of an event loop."""
+    """A TLS connection of an event loop that requires the pinned fingerprint."""
 
     def do_handshake(self) -> None:
         super().do_handshake()
@@ -188,7 +188,7 @@ class _PinnedObject(ssl.SSLObject):
 
 
 class _PinnedSocket(ssl.SSLSocket):
-    """A connection of a thread."""
+    """A TLS connection of a thread that requires the pinned fingerprint."""
 
     def do_handshake(self, block: bool = False) -> None:
         super().do_handshake(block)
@@ -196,7 +196,7 @@ class _PinnedSocket(ssl.SSLSocket):
 
 
 class _PinnedContext(ssl.SSLContext):
-    """Opens connections that are verified this way."""
+    """Opens TLS connections that require the pinned fingerprint instead of other verification."""
 
     sslobject_class = _PinnedObject
     sslsocket_class = _PinnedSocket

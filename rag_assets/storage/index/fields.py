@@ -140,14 +140,14 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Return an entry that was read; it is verified if the generation has a digest key."""
+    """Build an entry from its stored fields; verify it if the generation has a digest key."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
 def build_scanned_entry(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """Return an entry that a scan found, with defaults for missing fields.
+    """Build the entry that a scan found, with defaults for missing fields.
 
     Args:
         routing: the tenant whose searches may find the entry.

@@ -1,4 +1,4 @@
-"""Values that are written to an index and read from it."""
+"""Values that callers exchange with a vector store: entries, requests, candidates, counts."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ Presence = Literal["present", "missing", "replaced"]
 
 @dataclass(frozen=True, slots=True)
 class IndexRef:
-    """A concrete index.
+    """An index, distinguished from a later index with the same name.
 
     Attributes:
-        name: name of the index.
         identity: assigned by the store; an index created later under the same name gets another
             identity.
     """
@@ -45,7 +44,7 @@ class IndexRef:
     identity: str
 
     def compute_presence(self, identity: str | None) -> Presence:
-        """Return whether the index exists, given the store's present identity for its name."""
+        """Return whether the index is present, missing or replaced, from its name's identity."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
@@ -66,7 +65,7 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of entries: one generation of one incarnation of a tenant.
+    """The generation, of one incarnation of a tenant, that entries belong to.
 
     Attributes:
         digest_key: the generation's key, which is never stored in the index. None in generations of
@@ -167,7 +166,7 @@ class Entry:
 
     @property
     def source_type(self) -> str:
-        """Return its own source type, or else its document's."""
+        """Return the chunk's own source type, or else its document's."""
         return self.chunk_type or self.document.source_type
 
     @property
@@ -248,13 +247,13 @@ class EntryFilter:
 
     @property
     def by_readers_alone(self) -> bool:
-        """Return whether it excludes only entries that the caller may not read."""
+        """Return whether the filter excludes only entries that the caller may not read."""
         return replace(self, scopes=None, moved=NONE_MOVED) == EntryFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A target to look up: a document, or a symbol in it.
+    """A document whose entries are looked up, or one symbol in it.
 
     Attributes:
         document_id: the document.
@@ -311,7 +310,7 @@ class RankingRequest:
 
     @property
     def returned(self) -> int:
-        """Return the number of entries that the search returns at most."""
+        """Return the maximum number of entries that the search returns."""
         return self.limit if self.first is None else min(self.first, self.limit)
 
 
@@ -373,7 +372,7 @@ class VersionCount:
     Attributes:
         document_id, index_key, access_scope: fields of the entries; None if the entries lack them.
         ids: checksum of the entries' ids with their ordinals, if the store can compute it; see
-            checksum_of().
+            compute_checksum().
     """
 
     document_id: str | None
@@ -398,7 +397,6 @@ class TenantView:
     """A tenant's view, through which trusted services query its serving generation directly.
 
     Attributes:
-        name: the name of the view.
         restricted: whether its filter provably shows only this tenant's entries.
         tenants: the tenants with entries in it, sorted.
     """
@@ -456,9 +454,9 @@ def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> 
 
 
 def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
-    """Return a faster entry_id() for many entries of one owner.
+    """Return a function that computes entry_id() for one owner, faster for many entries.
 
-    The function takes a document's id, its indexed key, and the ordinal.
+    The function takes a document's id, its indexed key, and the ordinal of the chunk.
     """
     beginning = canonical([*_entry_parts(owner)])[:-1]
 

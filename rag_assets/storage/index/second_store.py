@@ -1,4 +1,4 @@
-"""A store with a second vector store: writes go to both; vectors are searched in the second.
+"""Use of a second store for vectors: writes go to both stores, vector searches to the second.
 
 Words and texts are only in the first store, together with its own copy of the vectors. The first
 store answers whenever the second does not.

@@ -136,7 +136,7 @@ class EntryStore(EntryWriter, Protocol):
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
-        """Yield the entries that scan() finds outside these owners, unverified."""
+        """Yield, unverified, the entries that scan() finds and that none of these owners has."""
         ...
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
@@ -150,7 +150,7 @@ class EntryStore(EntryWriter, Protocol):
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        """Yield those entries of these documents that searches see now, in no particular order."""
+        """Yield the entries of these documents that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -160,7 +160,7 @@ class EntryStore(EntryWriter, Protocol):
     def matching(
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
-        """Return the ids of a tenant's entries, in any build, by the values of a keyword field."""
+        """Return ids of a tenant's entries, in any build, with one of these values in a field."""
         ...
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
@@ -328,11 +328,11 @@ class IndexAdministration(Protocol):
         ...
 
     def vector_length(self, index_name: str) -> int | None:
-        """Return the number of dimensions of the index's vectors; None without the index."""
+        """Return the number of dimensions of an index's vectors; None if it does not exist."""
         ...
 
     def fits(self, index_name: str, spec: IndexSpec) -> bool:
-        """Return whether an index has the fields and the kind of vectors that a spec asks for.
+        """Return whether an index has the fields and the kind of vectors that a spec requires.
 
         True if the index does not exist.
         """
@@ -399,7 +399,7 @@ MEMORY = "memory:"
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """The address and settings of a store.
+    """The address and settings of a vector store.
 
     Attributes:
         server: connection to an Elasticsearch, or its address, or `memory:`.
@@ -424,7 +424,7 @@ class StoreConfig:
 
 @dataclass(frozen=True, slots=True)
 class VectorStore:
-    """An open store.
+    """An open vector store, with objects for its entries, indexes, searches and notes.
 
     Attributes:
         entries: writes and reads entries.

@@ -1,4 +1,4 @@
-"""Terms for lexical search: of texts and of queries, and the weights of a query's words.
+"""Lexical search: the terms of texts and of queries, and the weights of a query's words.
 
 Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
 stemmer. This module does both. A text is analyzed in its language, and its first term names that
@@ -204,7 +204,7 @@ def list_symbols(text: str) -> list[str]:
 def build_forms(
     word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS
 ) -> Mapping[str, frozenset[str]]:
-    """Return the terms that a word has in texts, each with the analyses that produce it.
+    """Return the terms that texts may contain for a word, each with the analyses that produce it.
 
     Args:
         analyses: analyses of the texts.
@@ -225,7 +225,7 @@ def is_phrase(word: str) -> bool:
 
 
 def is_sequence(word: str) -> bool:
-    """Return whether a word is a sequence of Thai, Lao, Burmese or Khmer letters from a run."""
+    """Return whether a word is a sequence of Thai, Lao, Burmese or Khmer letters."""
     return _SOUTHEAST_ASIAN.match(word) is not None
 
 
@@ -327,7 +327,7 @@ def _stem(word: str, analysis: str) -> str:
 
 
 def _language_in_script(word: str, analysis: str) -> str:
-    """Return the language for stemming a word: the text's, if the word is in its script."""
+    """Return the language in which a word is stemmed: the text's, if the word is in its script."""
     if word[0].isdecimal():
         return PLAIN
     for letters, languages, usual in _SCRIPTS:
@@ -398,7 +398,7 @@ class QueryWords:
 
     @property
     def forms(self) -> frozenset[str]:
-        """Return the terms that the words have in the entries."""
+        """Return all terms that entries may contain for the words of the query."""
         return frozenset(form for word in self.terms for form in build_forms(word, self.analyses))
 
     @property
@@ -418,10 +418,9 @@ class QueryWords:
 
 
 class WeighedWord(NamedTuple):
-    """A word as it is searched.
+    """A word of a query, with its weight and the forms in which it is searched.
 
     Attributes:
-        weight: the weight of the word.
         forms: the word's terms; only the best match counts.
         is_written: whether it is also searched in the texts as it is written.
     """

@@ -49,7 +49,6 @@ class Identity:
     """The installation that a process works for.
 
     Attributes:
-        id: id of the installation.
         home: id of the home folder.
         prefixes: prefixes of index names: the current prefix, then former prefixes.
         cluster: id of its Elasticsearch; None if it was not recorded yet.
@@ -148,7 +147,7 @@ def find_differences(
 
 
 def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
-    """Return whether a root is new although the catalog has uploads, which should be in it."""
+    """Return whether a root is new and empty, although the catalog lists uploads."""
     return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
 
 
@@ -182,7 +181,7 @@ def present_places(settings: Settings) -> list[Place]:
 
 
 def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
-    """Return the recorded addresses; addresses in a moved home folder move with it."""
+    """Return the recorded addresses; those within a home folder that was moved are adapted."""
     recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
     if former is None or former == present:
@@ -220,7 +219,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
 def _join(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
-    """Return the identity, after recording its missing parts."""
+    """Record the missing parts of the identity in catalog, home and roots; return the identity."""
     row, present = state.row, present_places(settings)
     if row is None:
         row = catalog.installation.create()

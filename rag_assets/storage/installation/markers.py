@@ -53,7 +53,7 @@ class Root:
         return parse_uuid(self._marker.get("installation"))
 
     def is_copy(self) -> bool:
-        """Return whether the marker was written for another root."""
+        """Return whether the root is a copy: its marker was written for another root."""
         marker = self._marker
         return (marker.get("address"), marker.get("anchor", "")) != (self.url, self._anchor())
 
@@ -227,7 +227,7 @@ class Home:
         return not same_file and self._stored.get("machine") != machine_name()
 
     def planned_clone(self, original: UUID) -> UUID | None:
-        """Return the id of a clone that was started here and not completed."""
+        """Return the id of a clone that was started in this folder and not completed, if any."""
         return self.installation if self._stored.get("clone_of") == str(original) else None
 
     def join(

@@ -29,7 +29,7 @@ _FILE: Final = "__file"
 
 
 def is_due(table: KeyedTable) -> bool:
-    """Return whether compaction would make reading by key faster."""
+    """Return whether a table should be compacted, because that would speed up reading by key."""
     small, large = _by_size(table.files(), table.kind.file_bytes)
     return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 

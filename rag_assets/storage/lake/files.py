@@ -1,4 +1,4 @@
-"""Files of a tenant's tables, listed or not: damage, rows to save, data of erased documents.
+"""Files of tables: finding damaged ones, salvaging rows, finding data of erased documents.
 
 A table's log lists its files with their sizes. A listed file that is missing, has another size or
 cannot be decoded makes every read of the table fail. A file whose altered bytes can still be
@@ -163,7 +163,7 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
 
 
 def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
-    """Require that a read by key finds each row, because only the file's statistics may be altered.
+    """Require that a read by key finds each row: altered statistics of a file can hide rows.
 
     Raises:
         AlteredRows: the read misses a row.
@@ -211,7 +211,7 @@ def find_phrases_in_kept_texts(
 def files_holding(
     location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
 ) -> Iterator[str]:
-    """Yield the files that contain a row with a dead key, or a phrase in an unneeded row."""
+    """Yield the files with a row that has a dead key, or has a phrase and is not needed."""
     for url in location.files():
         parts = url[len(location.url) :].strip("/").split("/")
         if LOG_FOLDER in parts:

@@ -1,4 +1,4 @@
-"""Locations in the lake (local folders or prefixes of an object store), and notes in its root."""
+"""Locations of the lake (local folders or prefixes of an object store), and its notes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Return whether it is a local folder."""
+        """Return whether the location is a local folder."""
         return "://" not in self.url
 
     def __truediv__(self, name: str) -> Location:
@@ -72,7 +72,7 @@ class Location:
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def folders(self) -> Iterator[str]:
-        """Yield the sorted names of its folders that are valid in a lake; empty if missing."""
+        """Yield the sorted names of subfolders that are valid in a lake; none if it is missing."""
         if self.is_local:
             path = Path(self.url)
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
@@ -91,7 +91,7 @@ class Location:
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def read_file_size(self, url: str) -> int | None:
-        """Return the size of one of its files in bytes; None if it does not exist."""
+        """Return the size in bytes of a file in the location; None if the file does not exist."""
         try:
             if self.is_local:
                 return Path(url).stat().st_size
@@ -100,7 +100,7 @@ class Location:
             return None
 
     def files(self) -> Iterator[str]:
-        """Yield the sorted addresses of all files below it; empty if it does not exist."""
+        """Yield the sorted addresses of all files below the location; none if it does not exist."""
         if self.is_local:
             path = Path(self.url)
             found = path.rglob("*") if path.is_dir() else ()
@@ -112,14 +112,14 @@ class Location:
         yield from sorted(f"{scheme}://{name}" for name in names)
 
     def read(self, url: str) -> str:
-        """Return the text of one of its files; undecodable bytes are replaced."""
+        """Return the text of a file in the location; undecodable bytes are replaced."""
         if self.is_local:
             return Path(url).read_text(encoding="utf-8", errors="replace")
         filesystem, _ = self._filesystem()
         return str(filesystem.cat_file(url).decode("utf-8", "replace"))
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole file in it: a reader finds either the former or the new text."""
+        """Write a whole file in the location: a reader finds either the former or the new text."""
         if not self.is_local:
             filesystem, root = self._filesystem()
             filesystem.pipe_file(f"{root}/{name}", text.encode())
@@ -135,7 +135,7 @@ class Location:
         aside.replace(Path(self.url) / name)
 
     def delete(self, name: str) -> None:
-        """Delete a file in it, if it exists."""
+        """Delete a file in the location, if it exists."""
         if self.is_local:
             (Path(self.url) / name).unlink(missing_ok=True)
             return

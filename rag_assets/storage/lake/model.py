@@ -124,7 +124,7 @@ class VectorRows:
 
 @dataclass(frozen=True, slots=True)
 class LiveKeys:
-    """Keys that compaction keeps; None keeps all rows of that table.
+    """The keys that compaction keeps in each table; None keeps all rows of that table.
 
     Attributes:
         parsed: parse_keys.
@@ -145,7 +145,7 @@ class LiveKeys:
 
 @dataclass(frozen=True, slots=True)
 class DeadKeys:
-    """Keys that compaction always drops.
+    """The keys that compaction drops from each table in any case.
 
     Attributes:
         parsed: parse_keys.

@@ -70,7 +70,7 @@ class VectorSpool:
         return SpooledAnswer(path)
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
-        """Yield the answers that an earlier writer left, each with its texts and vectors."""
+        """Yield the answers that an earlier writer left, each with its hashes and vectors."""
         for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
@@ -110,7 +110,7 @@ class SpooledAnswer:
 def _parse_answer(
     content: bytes, dimensions: int
 ) -> tuple[list[str], npt.NDArray[np.float32]] | None:
-    """Return texts and vectors of a file; None if it is incomplete."""
+    """Return the texts' hashes and the vectors in a file; None if it is incomplete."""
     head, _, packed = content.partition(b"\n")
     try:
         fields = orjson.loads(head)

@@ -70,7 +70,7 @@ class Lake:
         return LakeNotes(self._location)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
-        """Yield every tenant and incarnation with data in the lake.
+        """Yield the id and incarnation of every tenant with data in the lake.
 
         An incarnation that the catalog lacks was left by a writer that finished after its tenant's
         removal, and can be purged.
@@ -210,7 +210,7 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Return those text_sha256 that have no vector of this embedder."""
+        """Return those of these text_sha256 that have no vector of this embedder."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
@@ -300,7 +300,7 @@ class TenantLake:
 
     @property
     def damage(self) -> LakeDamage:
-        """Return the lost or damaged files of the tables."""
+        """Return the object that finds and repairs lost or damaged files of the tables."""
         return LakeDamage(self._location, self._tables)
 
     def readable(self) -> TenantLake:
@@ -319,9 +319,9 @@ class TenantLake:
         }
 
     def due(self) -> list[str]:
-        """Return the names of tables with many small files, among those used through this object.
+        """Return the names of the tables used through this object that have many small files.
 
-        Other tables cannot have grown. So they are not opened, and no folder is listed.
+        Other tables have not grown, so they are not opened, and no folder is listed.
         """
         used = self._tables.used()
         if not used:

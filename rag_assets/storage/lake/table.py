@@ -1,4 +1,4 @@
-"""A Delta table whose rows are found by a key.
+"""Reading and writing a Delta table whose rows are identified by a key.
 
 There is one writer, which only appends rows. A crash may leave duplicate rows with equal content,
 so readers return each key once. If a reader misses files because compaction has just deleted them,
@@ -132,7 +132,7 @@ _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 
 
 class OpenTable:
-    """The newest version of a table, and the keys of its files.
+    """Opens the newest version of a table, and caches the keys of its files.
 
     Opening a table reads its log from the last checkpoint on. That takes several times as long as
     reading only the additions since its last use. Files never change, so their keys are read once.
@@ -207,7 +207,7 @@ class OpenTable:
         return pl.concat(found).unique(self._key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Read the keys of new small files; return the files whose keys are not held in memory."""
+        """Cache the keys of new small files; return the new files whose keys are not cached."""
         names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
@@ -283,7 +283,7 @@ class DataFile:
 
 
 class KeyedTable(OpenTable):
-    """A table of one kind at one location.
+    """Reads and writes a table of one kind at one location.
 
     Args:
         location: the table's folder; it need not exist.
@@ -435,7 +435,7 @@ class KeyedTable(OpenTable):
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
-        """Open the table; None if it is missing, or if its log is damaged and damage is skipped."""
+        """Open the table; return None if it is missing, or if its damaged log is to be skipped."""
         try:
             return self.open()
         except BaseException as error:
@@ -444,7 +444,7 @@ class KeyedTable(OpenTable):
             return None
 
     def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files.
+        """Return the damaged files of the table.
 
         After a failed read, all files are read completely to find them.
         """

@@ -22,7 +22,7 @@ _EMBEDDINGS = "embeddings"
 
 
 class TenantTables:
-    """Opens and deletes the tables: parsed text, chunks, and the vectors of each embedder.
+    """Opens and deletes a tenant's tables: parsed texts, chunks, vectors of each embedder.
 
     Args:
         guard: called right before every write; see Lake.tenant.
@@ -75,7 +75,7 @@ class TenantTables:
                     (self._location / name / version).remove()
 
     def drop_embedders(self, kept: Set[str]) -> None:
-        """Delete the vectors of all other embedders."""
+        """Delete the vectors of all embedders except these."""
         names = {vectors_table(embedder_id) for embedder_id in kept}
         for name, table in self.of_embedders().items():
             if name not in names:

@@ -1,1 +1,1 @@
-"""Who may do what, and at whose expense: grants, keys, tokens, sessions and usage."""
+"""Access and spending: grants, provider keys, tokens, sessions, and usage of providers."""

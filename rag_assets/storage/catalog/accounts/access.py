@@ -42,7 +42,7 @@ UNGRANTED = frozenset({NOBODY, EXCLUDED})
 
 
 class AccessTable(CatalogQueries):
-    """Queries on `access_scopes`."""
+    """Grants, revokes and lists access to scopes, in `access_scopes`."""
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
         """Grant a scope to these principals, in addition to its current readers.
@@ -104,7 +104,7 @@ class AccessTable(CatalogQueries):
 def is_readable(
     table: FromClause, principals: Texts, *, column: str = "access_scope"
 ) -> ColumnElement[bool]:
-    """Return the condition that one of these principals may read a row's access scope.
+    """Return the SQL condition that one of these principals may read a row's access scope.
 
     A scope may be read by the principals to whom it is granted, and by the readers of the scopes
     from which it inherits.

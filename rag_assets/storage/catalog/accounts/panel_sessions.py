@@ -59,12 +59,12 @@ class TokenHolder:
 
 @dataclass(frozen=True, slots=True)
 class PanelSession:
-    """A session, or the session that a code would start.
+    """A session of the panel; for a code, the session that the code would start.
 
     Attributes:
         tenant: the tenant that the session is for.
         profile, organization, project: profile, organization and project of the tenant.
-        name, principals: see Holder.
+        name, principals: see TokenHolder.
         created_at, used_at: when it was started and last used; a code has no last use.
         expires_at: when it ends at the latest.
         is_recent: whether it was started within RECENT_TIME.
@@ -83,7 +83,7 @@ class PanelSession:
 
 
 class PanelSessionTable(CatalogQueries):
-    """Queries on `panel_sessions` and `panel_codes`."""
+    """Starts, finds and ends sessions of the panel, in `panel_sessions` and `panel_codes`."""
 
     def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
         """Store the hash of a code that starts one session; return when the code expires.
@@ -110,7 +110,7 @@ class PanelSessionTable(CatalogQueries):
         return _read_session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
-        """Start the session of a code and use the code up. Return whether it was valid."""
+        """Start the session of a code, which is then used up; return whether the code was valid."""
         columns = panel_codes.c
         used_up = delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
         with self._database.begin() as connection:
@@ -123,7 +123,7 @@ class PanelSessionTable(CatalogQueries):
         return True
 
     def begin(self, ref: TenantRef, session_sha256: bytes, holder: TokenHolder) -> None:
-        """Start a session with a token.
+        """Start a session for the holder of a token.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -158,7 +158,7 @@ class PanelSessionTable(CatalogQueries):
         return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End that holder's other sessions and unused codes; return the number of sessions."""
+        """End the holder's other sessions and unused codes; return the number of ended sessions."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
             connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
@@ -219,9 +219,10 @@ def _has_not_ended() -> ColumnElement[bool]:
 
 
 def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
-    """Return the condition for sessions, or codes, of the holder of a session.
+    """Return the SQL condition for the other sessions, or the codes, of a session's holder.
 
-    Two organizations may each have a person of the same name.
+    Only sessions in the same tenant or organization count, because two organizations may each have
+    a person of the same name.
     """
     mine, its_tenant = panel_sessions.alias("mine"), tenants.alias("its_tenant")
     others_tenant = tenants.alias("others_tenant")

@@ -49,7 +49,6 @@ class StoredKey:
     """One row of `provider_keys`.
 
     Attributes:
-        id: id of the row.
         last_four: the key's last four characters; empty for a short key.
         worked: whether the provider accepted the key at its last use; None if it was never used.
     """
@@ -65,7 +64,7 @@ class StoredKey:
 
 
 class ProviderKeyTable(CatalogQueries):
-    """Queries on `provider_keys`."""
+    """Stores, finds and re-encrypts provider keys, in `provider_keys`."""
 
     def put(
         self, owner: KeyOwner, provider: str, seal: Callable[[], SealedKey], *, last_four: str
@@ -101,9 +100,9 @@ class ProviderKeyTable(CatalogQueries):
             )
 
     def find(self, owner: KeyOwner, provider: str) -> StoredKey | None:
-        """Return the key for a provider, of an organization or for a tenant.
+        """Return the key for a provider that an organization or a tenant uses; None without a key.
 
-        A tenant uses its own key, or else its organization's. None if neither has a key.
+        A tenant uses its own key, or else its organization's.
         """
         query = (
             _select_usable_keys(owner)

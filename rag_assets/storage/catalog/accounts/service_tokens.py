@@ -59,7 +59,7 @@ class ServiceToken:
 
 
 class ServiceTokenTable(CatalogQueries):
-    """Queries on `service_tokens`."""
+    """Adds, lists and revokes service tokens, in `service_tokens`."""
 
     def add(
         self,
@@ -129,7 +129,7 @@ class ServiceTokenTable(CatalogQueries):
 
 
 class TokenReader:
-    """Finds tokens, and the tenants of an organization's projects, in one event loop."""
+    """Finds valid tokens and the projects of organizations, from an event loop."""
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
@@ -209,7 +209,7 @@ def _record_use_statement() -> Update:
 
 
 def _use_is_due() -> ColumnElement[bool]:
-    """Return the condition that the recorded last use is older than a minute."""
+    """Return the SQL condition that the recorded last use is older than a minute."""
     used = service_tokens.c.last_used_at
     return or_(used.is_(None), used < func.now() - _USE_INTERVAL)
 

@@ -130,7 +130,7 @@ service_tokens = Table(
 
 
 def _holder() -> tuple[Column[Any], ...]:
-    """Return the columns for the owner of a session's token, and for its lifetime."""
+    """Return the columns for the owner of the token of a session or code, and for its lifetime."""
     return (
         tenant_column(primary_key=False),
         Column("name", Text, nullable=False),

@@ -89,7 +89,7 @@ class SpendingTotals:
 
 
 class UsageTable(CatalogQueries):
-    """Queries on `usage`."""
+    """Records and sums the usage of providers by tenants, and their spending."""
 
     def add(
         self,
@@ -176,7 +176,7 @@ def _read_usage(row: RowMapping) -> Usage:
 
 
 def total(rows: Iterable[UsageRow]) -> Usage:
-    """Return the sum of the usage."""
+    """Return the total usage of several rows."""
     return sum((row.used for row in rows), Usage())
 
 

@@ -1,4 +1,4 @@
-"""Texts submitted to a provider's batch API, until their vectors are in the lake.
+"""Batches of texts at a provider's batch API, until their vectors are in the lake.
 
 A row is written before its batch is submitted. Every paid batch is therefore known here, and can
 be found at the provider by the row's tag.
@@ -65,7 +65,7 @@ class FailedBatches:
 
 
 class BatchTable(CatalogQueries):
-    """Queries on `embedding_batches`."""
+    """Records the batches sent to providers and their states, in `embedding_batches`."""
 
     def begin(
         self,

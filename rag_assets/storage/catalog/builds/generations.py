@@ -18,7 +18,7 @@ from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a build was made, measured in its largest slice, where fixed costs matter least.
+    """The speed of a build, measured in its largest slice, where fixed costs matter least.
 
     Attributes:
         texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
@@ -42,7 +42,7 @@ class Pace:
 
 
 class PaceTable(CatalogQueries):
-    """Writes the columns of `generations` that contain the pace."""
+    """Records the pace of builds, in columns of `generations`."""
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
         """Record how long embedding a slice's texts took, if it is the build's largest slice."""
@@ -66,7 +66,7 @@ _COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The build that answers, regardless of the configuration.
+    """A pin: a person's choice of the build that answers, regardless of the configuration.
 
     Attributes:
         at: when it was pinned; None before the pin is stored.
@@ -81,7 +81,7 @@ class Pin:
 
 
 class PinTable(CatalogQueries):
-    """Queries on the columns of `serving` that contain the pin."""
+    """Sets, deletes and finds the pin of a tenant, in columns of `serving`."""
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer; it answers when it is up to date."""
@@ -139,7 +139,7 @@ class Generation:
             first four schemas.
         recipe: the settings of the build, apart from its embedder; None if unknown.
         pinned: whether it must serve searches, whatever the configuration asks for.
-        reason: why it is held.
+        reason: why its publication is held.
         completed_at, published_at: when it was last completed and last published.
         checks: results of the checks before publication, each with name, passed and description.
         spent: the cost of its embeddings, in dollars.
@@ -147,7 +147,7 @@ class Generation:
         vectors_beside: state of its vectors in the separate store, which answers when it has all of
             them; None if its vectors are only in the index.
         vectors_retry_at: when the separate store may be used again.
-        thresholds: measurements of its threshold, by use of a search; see ThresholdTable.
+        thresholds: the threshold of each use of searches, or its calibration; see ThresholdTable.
     """
 
     number: int
@@ -175,10 +175,10 @@ class Generation:
 
 
 class GenerationTable(CatalogQueries):
-    """Queries on `generations` and `serving`."""
+    """Creates, finds, publishes and deletes generations, in `generations` and `serving`."""
 
     def live(self, tenant_id: str) -> list[Generation]:
-        """Return every generation that may have entries, oldest first."""
+        """Return a tenant's generations that may have entries in an index, oldest first."""
         query = (
             _select_with_pins()
             .where(generations.c.tenant == tenant_id)

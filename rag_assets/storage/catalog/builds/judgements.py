@@ -91,7 +91,7 @@ class StoredQuestion:
     Attributes:
         judgements: mappings with path, quote and grade.
         pool: hashes of the passages that were read for it.
-        relevant_from: the lowest grade that counts as found.
+        relevant_from: the lowest grade that counts as relevant.
         synthetic: whether it was made from headings, and not judged by a person.
     """
 
@@ -113,7 +113,7 @@ class NamedDocument:
 
 
 class JudgementTable(CatalogQueries):
-    """Queries on `judged_questions`."""
+    """Stores and finds judged questions, in `judged_questions`."""
 
     def all(self, tenant_id: str) -> list[StoredQuestion]:
         """Return a tenant's questions, judged before synthetic, each sorted by id."""
@@ -182,7 +182,7 @@ class JudgementTable(CatalogQueries):
     def find_in_both(
         self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
     ) -> set[str]:
-        """Return which of these documents two generations hold in the same version."""
+        """Return the ids of those documents that two generations contain in the same version."""
         theirs = document_index.alias()
         query = (
             select(document_index.c.document_id)
@@ -212,7 +212,7 @@ class JudgementTable(CatalogQueries):
 
 
 def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    """Delete the judgements on documents that are erased from every store, since they quote them.
+    """Delete the judgements on erased documents, because judgements quote the documents.
 
     A question without remaining judgements is deleted. A synthetic question is deleted in any case,
     because its text is a heading of the document.
@@ -303,7 +303,7 @@ def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any
 
 
 class QuestionVectorTable(CatalogQueries):
-    """Queries on `question_vectors`."""
+    """Stores and finds the vectors of judged questions, in `question_vectors`."""
 
     def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
         """Return the packed vectors of these questions by one embedder, by their hash."""
@@ -331,7 +331,7 @@ class QuestionVectorTable(CatalogQueries):
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the vectors of all other embedders, which have no build left."""
+        """Delete the vectors of all embedders except these; the others have no build left."""
         self._database.write(
             ref,
             delete(question_vectors).where(

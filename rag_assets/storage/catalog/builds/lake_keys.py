@@ -1,4 +1,4 @@
-"""Keys in the lake for the builds' versions: their parsed texts and chunk sets."""
+"""Keys under which the lake stores the parsed texts and chunk sets of the builds' versions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LakeKeys:
 
 
 class LakeKeyTable(CatalogQueries):
-    """Queries on the keys in `document_index`."""
+    """Reads and records the keys in the lake of the versions in builds, in `document_index`."""
 
     def read_all(self, tenant_id: str) -> LakeKeys:
         """Return the keys of all versions in all builds, and of held former versions.
@@ -93,7 +93,7 @@ class LakeKeyTable(CatalogQueries):
         return LakeKeys(parsed, chunk_sets, unknown)
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
-        """Stream the versions in a build that need not be computed again."""
+        """Stream the complete and valid versions in a build, with their keys in the lake."""
         held = document_index.c
         query = (
             select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)

@@ -36,7 +36,7 @@ class StoredProbes:
 
 
 class ProbeTable(CatalogQueries):
-    """Queries on `embedder_probes`."""
+    """Stores and finds the canary probes of embedders, in `embedder_probes`."""
 
     def find(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
         """Return the stored probes of these embedders, by tenant.
@@ -72,7 +72,7 @@ class ProbeTable(CatalogQueries):
         )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the probes of all other embedders, which have no vectors left."""
+        """Delete the probes of all embedders except these; the others have no vectors left."""
         self._database.write(
             ref,
             delete(embedder_probes).where(
@@ -99,19 +99,20 @@ _KEY_DIGITS = 16
 
 
 class ThresholdTable(CatalogQueries):
-    """Writes the column `thresholds` of `generations`.
+    """Records the thresholds of searches, in the column `thresholds` of `generations`.
 
-    For each use of a search, the column contains either `floors`, by a digest of each calibrating
-    question, or `value`, `reason`, `by`, `at` and `questions`.
+    The column is a JSON object with one entry for each purpose that a search request can name (its
+    `use`). During calibration, the entry has only `floors`, by a digest of each question. Once the
+    threshold is set, it has `value`, `reason`, `by`, `at` and `questions` instead.
     """
 
     def add_floor(
         self, ref: TenantRef, number: int, use: str, question: str, floor: float
     ) -> Mapping[str, float]:
-        """Record the floor of a question, unless a value is set.
+        """Record the floor of a question for the calibration, unless a threshold is set.
 
         Returns:
-            the floors of all questions so far; empty if a value is set.
+            the floors of all questions so far; empty if a threshold is set.
         """
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
         query = select(generations.c.thresholds).where(*build).with_for_update()
@@ -166,12 +167,12 @@ class ThresholdTable(CatalogQueries):
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:
-    """Return the threshold that is set for a use of a build; None if it is not set."""
+    """Return the threshold that is set for one use of searches in a build; None if unset."""
     value: float | None = generation.thresholds.get(use or "", {}).get("value")
     return value
 
 
 def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
-    """Return the floors of the questions that have calibrated a use of a build so far."""
+    """Return the floors that the calibration for one use of a build has so far, by question."""
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

@@ -85,7 +85,7 @@ class BuildHistory:
 
 
 class BuildProgressQuery(CatalogQueries):
-    """Queries on `documents` and `document_index`."""
+    """Computes the progress of builds from `documents` and `document_index`."""
 
     def read(
         self, tenant_id: str, config_keys: Mapping[int, str | None]
@@ -191,9 +191,9 @@ class WorkLeft:
 
     Attributes:
         pending: documents with outdated entries that may be tried now, counted in each build.
-        removals: the sum of four counts: deleted and excluded documents that a generation may still
-            contain, counted in each; moved documents that still answer at their former location;
-            erasures that have not ended; pages whose entries must take over their documents' scope.
+        removals: the sum of four counts: deleted and excluded documents, counted in each generation
+            that may still contain them; moved documents that searches still find at their former
+            location; open erasures; pages whose entries still lack their documents' scope.
         partly_replaced: documents that may have entries of several versions, counted in each build.
         read_again: documents that must be read again, by source.
         oldest: by source and source type, the time from which the age of the oldest document
@@ -208,7 +208,7 @@ class WorkLeft:
 
 
 class WorkQuery(CatalogQueries):
-    """Queries on the documents of many tenants."""
+    """Counts the remaining work of many tenants."""
 
     def read(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
         """Return the remaining work of each of these tenants, by id.

@@ -54,7 +54,7 @@ class SearchState:
             before the first generation is complete.
         scopes: all access scopes that the caller may read, including the public scope unless the
             caller is a guest. Incomplete if `are_some`.
-        are_some: whether there are more scopes than were read.
+        are_some: whether the caller may read more scopes than `scopes` contains.
         moved: pages whose entries may still have another scope than their documents, each with its
             documents' scope.
         has_opted_in: whether the tenant's organization has opted in.
@@ -71,7 +71,7 @@ class SearchState:
 
 
 class SearchStateReader:
-    """Reads the state that searches need, in one event loop.
+    """Reads from the catalog, in one event loop, the state that searches need.
 
     A grant, a revocation, a publication or a deletion takes effect with the next statement (see
     StatementRunner).
@@ -94,7 +94,7 @@ class SearchStateReader:
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
     ) -> SearchState:
-        """Return a tenant, its serving generation and the readable scopes, all at one moment.
+        """Return a tenant's state, its serving generation and the readable scopes, at one moment.
 
         Args:
             most: maximum number of scopes to read; None: all.
@@ -108,7 +108,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """Return the same as search_state, for a named generation instead of the serving one.
+        """Return the state as search_state does, but for a given generation, not the serving one.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -208,7 +208,7 @@ class SearchStateReader:
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
     ) -> list[str]:
-        """Return pages and all pages below them that one of these principals may read.
+        """Return those of these pages, and of the pages below, that one of the principals may read.
 
         Args:
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the

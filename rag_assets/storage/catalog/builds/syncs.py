@@ -74,7 +74,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The bounded share of a tenant's work that one run carries through all stages.
+    """A slice: the limited set of documents that one run carries through all stages.
 
     Attributes:
         unlisted: why some sources could not be listed when the run started.
@@ -88,7 +88,7 @@ class Slice:
 
 
 class SyncTable(CatalogQueries):
-    """Queries on `syncs` and `slices`."""
+    """Records the last sync of each source and the slice of the current run."""
 
     def all(self, tenant_id: str) -> dict[str, Sync]:
         """Return the last sync of each source of a tenant, by the source's name."""
@@ -113,7 +113,7 @@ class SyncTable(CatalogQueries):
         return set(self._database.fetch_values(query))
 
     def count_partly_listed(self, tenant_id: str) -> int:
-        """Return the number of a tenant's partly recorded sources."""
+        """Return the number of a tenant's sources whose last listing is only partly recorded."""
         query = select(func.count()).where(
             syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
         )
@@ -130,7 +130,7 @@ class SyncTable(CatalogQueries):
         held_reason: str | None,
         folders: Sequence[Any] | None = None,
     ) -> None:
-        """Record that a listing is recorded in `documents`.
+        """Record that `documents` now contains a source's listing, and how many deletions are held.
 
         Args:
             ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
@@ -264,10 +264,10 @@ class HeldDeletions:
 
 
 class DepartureTable(CatalogQueries):
-    """Queries on the events of documents that left a source."""
+    """Records, as events, how many documents leave a source, and lists held deletions."""
 
     def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
-        """Return the window of a source, before its next listing.
+        """Return the window in which the next listing's deletions in a source are judged.
 
         Args:
             hours: the length of the window; with 0, each listing is judged alone.
@@ -276,7 +276,7 @@ class DepartureTable(CatalogQueries):
             return read_window(connection, ref, source, hours)
 
     def record(self, ref: TenantRef, source: str, left: int, *, is_confirmed: bool) -> None:
-        """Record documents that leave a source, before they are deleted.
+        """Record that documents leave a source, before they are deleted.
 
         Args:
             left: how many.
@@ -340,7 +340,7 @@ def _build_held_deletions(
 
 
 def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
-    """Return the window of a source; see DepartureTable.window."""
+    """Return the deletion window of a source, as DepartureTable.window does, in a transaction."""
     now: datetime = connection.execute(select(func.now())).scalar_one()
     since = now - timedelta(hours=hours)
     is_holding = select(syncs.c.held_deletions).where(
@@ -376,7 +376,7 @@ def record_departures(
     is_confirmed: bool,
     is_manifest: bool = False,
 ) -> None:
-    """Record documents that leave a source; see DepartureTable.record."""
+    """Record that documents leave a source, as DepartureTable.record does, in a transaction."""
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
@@ -408,7 +408,7 @@ def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None
 def _is_refused_manifest(
     connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
 ) -> bool:
-    """Return whether an event is a manifest's refusal that no accepted manifest followed."""
+    """Return whether an event records a refused manifest, with no accepted manifest after it."""
     if not payload.get("manifest"):
         return False
     later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)

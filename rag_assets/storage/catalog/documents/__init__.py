@@ -1,1 +1,1 @@
-"""Documents: their rows and status, their versions in the index, and how they leave."""
+"""Documents: their rows and status, their versions in the index, and their removal."""

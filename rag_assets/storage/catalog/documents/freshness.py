@@ -1,4 +1,4 @@
-"""Freshness: the lag of a tenant's index behind its documents, and the documents left out."""
+"""Freshness: how far a tenant's index lags behind its documents, and which are left out."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Freshness:
 
 
 class FreshnessQuery(CatalogQueries):
-    """Queries on `documents` and `document_index`."""
+    """Computes a tenant's freshness from `documents` and `document_index`."""
 
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None = None
@@ -96,8 +96,8 @@ class RecordFreshness:
 
     Attributes:
         freshness: the freshness of the tenant's serving generation.
-        excluded: documents and records that are left out on purpose.
-        failed: documents that cannot be indexed.
+        excluded: the number of documents and records that are left out on purpose.
+        failed: the number of documents that cannot be indexed.
         oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
         backfilled: whether the separate vector store also has all of the tenant's vectors.
     """
@@ -110,7 +110,7 @@ class RecordFreshness:
 
 
 class RecordFreshnessQuery(CatalogQueries):
-    """Reads `documents`, `document_index` and `source_records`."""
+    """Computes the freshness of a tenant of typed records, including records not listed yet."""
 
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
@@ -174,7 +174,7 @@ def select_documents(
 
 
 def freshness_columns() -> tuple[ColumnElement[Any], ...]:
-    """Return columns of select_documents(): chunks, stale documents, last indexing time."""
+    """Return SQL columns for select_documents(): chunks, stale documents, last indexing time."""
     held, left = document_index.c, is_out_of_builds()
     indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
@@ -185,22 +185,22 @@ def freshness_columns() -> tuple[ColumnElement[Any], ...]:
 
 
 def document_count() -> Any:
-    """Return the number of documents, each counted once for all builds, as a column."""
+    """Return the SQL column that counts documents, each only once for all builds."""
     return func.count(documents.c.document_id.distinct())
 
 
 def is_processing() -> ColumnElement[bool]:
-    """Return the condition that a listed document waits to be indexed."""
+    """Return the SQL condition that a listed document waits to be indexed."""
     return and_(documents.c.status == "PROCESSING", ~is_excluded())
 
 
 def leaves_index() -> ColumnElement[bool]:
-    """Return the condition that a build has entries of a document that are to be removed."""
+    """Return the SQL condition that a document's entries are to be removed from a build."""
     return and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
 
 
 def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
-    """Return the number of records and uploads that no listing has found yet."""
+    """Return the SQL count of records and uploads that no listing has found yet."""
     counts = [
         rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
         for rows in select_unlisted(tenant_id, sources)
@@ -223,7 +223,7 @@ def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[An
 
 
 def _select_records(tenant_id: str) -> FromClause:
-    """Return the records of a tenant, with whether and until when each is listed."""
+    """Return the query for a tenant's records, with whether and until when each is listed."""
     record = source_records.c
     return (
         select(
@@ -239,7 +239,7 @@ def _select_records(tenant_id: str) -> FromClause:
 def _select_unlisted_by_readers(
     tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
 ) -> list[FromClause]:
-    """Return the arrival times of the records and uploads that the next listing finds.
+    """Return queries for the arrival times of records and uploads that the next listing finds.
 
     Readers get only the times of records that they may read; the readers of an upload are unknown
     until it is listed.
@@ -254,7 +254,7 @@ def _select_unlisted_by_readers(
 
 
 def _may_be_known(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
-    """Return the condition that readers may know of a document: they can, or could once, read it.
+    """Return the SQL condition that readers may know of a document, as present or past readers.
 
     The readers of an archived or switched-off page still count.
     """
@@ -267,7 +267,7 @@ def _may_be_known(tenant_id: str, readers: Collection[str], out: FromClause) -> 
 def _wait_conditions(
     record: FromClause, answering: FromClause
 ) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
-    """Return the conditions that a document waits, each with its start time."""
+    """Return the SQL conditions under which a document waits, each with the start of the wait."""
     row, own = documents.c, record.c
     uploaded_at = select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
     pushed_at = func.coalesce(own.waiting_since, uploaded_at)
@@ -285,12 +285,12 @@ def _wait_conditions(
 
 
 def _is_left_out(record: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a document's record is kept but not listed."""
+    """Return the SQL condition that a document's record is kept but not listed."""
     return and_(record.c.document_id.is_not(None), ~record.c.is_found)
 
 
 def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a document's record or upload changed since it was listed."""
+    """Return the SQL condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
     changed = exists().where(
         *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
@@ -310,7 +310,7 @@ def _is_its_upload() -> tuple[ColumnElement[bool], ...]:
 def _count_left_out(
     tenant_id: str, readers: Collection[str] | None, out: FromClause
 ) -> ColumnElement[Any]:
-    """Return the number of records that are kept but not listed."""
+    """Return the SQL count of records that are kept but not listed."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return kept.scalar_subquery()

@@ -34,9 +34,9 @@ class _ListedDocument:
     """The data of a document that a listing writes, as its source provides them.
 
     Attributes:
-        facts: their fields are columns of `documents`, too.
+        facts: the listing facts; each of their fields is also a column of `documents`.
         modified_at: when its current content was written, according to its source.
-        said_title: the title that its source gives; None: the title is read from its content.
+        said_title: the title that its source gives; None if the title is read from the content.
         error_kind: the kind of its failure.
         source_id, page_uuid: see ListedDocument in rag_assets.ingest.sources.
     """
@@ -123,7 +123,7 @@ class Document(_ListedDocument):
 
     @property
     def urgency(self) -> int:
-        """Return its rank in the processing order; see the function urgency."""
+        """Return the document's rank in the processing order; see the function urgency."""
         if self.lane:
             return 2
         is_changed = self.status == "PROCESSING" and self.facts.size <= LARGE_BYTES
@@ -148,11 +148,11 @@ class CatalogDocument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a quarantined or deferred document; with a retry_at, the failure is transient.
+    """Why a document is quarantined or deferred; a failure with a retry_at is transient.
 
     Attributes:
-        message: for operators.
-        kind: for the people of the tenant.
+        message: the reason, for operators.
+        kind: the kind of failure, for the people of the tenant.
         environment: key of the environment whose settings cause the failure; empty for other
             reasons.
     """
@@ -171,7 +171,7 @@ _IDENTITY = frozenset({"document_id", "source", "source_type"})
 
 
 def facts_columns() -> tuple[ColumnElement[Any], ...]:
-    """Return the columns of `documents` that facts_of reads."""
+    """Return the columns of `documents` that read_facts reads."""
     return tuple(documents.c[name] for name in _FACTS)
 
 
@@ -209,7 +209,7 @@ def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, An
 
 
 def record_statement() -> Insert:
-    """Return the statement that writes rows of build_row; with the same key, the status stays."""
+    """Return the statement that writes rows of build_row; if the key is equal, the status stays."""
     table = documents.c
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)
@@ -236,7 +236,7 @@ def record_statement() -> Insert:
 
 
 def urgency() -> Label[int]:
-    """Return the rank in the processing order, as a column.
+    """Return the SQL column with a document's rank in the processing order.
 
     0: a small document with an individual change. 1: another document in the lane of individual
     changes: it is large, failed before, or must be rebuilt. 2: a document of a bulk import.
@@ -247,5 +247,5 @@ def urgency() -> Label[int]:
 
 
 def processing_order() -> tuple[ColumnElement[Any], ...]:
-    """Return the columns that sort documents for processing, the most urgent first."""
+    """Return the SQL columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id

@@ -30,7 +30,7 @@ _TRANSIENT = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(No
 
 
 class QuarantineTable(CatalogQueries):
-    """Queries on waiting rows of `documents`."""
+    """Quarantines, defers and releases documents, in `documents`."""
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; their serving version stays searchable.
@@ -66,7 +66,7 @@ class QuarantineTable(CatalogQueries):
         return self._count(tenant_id, _TRANSIENT)
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
-        """Make documents due now that failed because of a setting in a different environment.
+        """Make documents due now if a setting of a different environment made them fail.
 
         Args:
             tenant_ids: the tenants of the documents.
@@ -129,7 +129,7 @@ class QuarantineTable(CatalogQueries):
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return those of the documents that are typed records and failed in their current version."""
+    """Return the query for those typed records among documents whose current version failed."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
@@ -145,7 +145,7 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
 
 
 def _retry_statement(ref: TenantRef) -> Update:
-    """Return the statement that makes documents due that wait in a second build."""
+    """Return the statement that makes all documents due that wait in a second build."""
     return (
         update(document_index)
         .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())
@@ -174,7 +174,7 @@ class FormerVersion:
 
 
 class FormerVersionTable(CatalogQueries):
-    """Queries on `document_index` and `documents`."""
+    """Finds the former versions of failed documents in another build, and retries them."""
 
     def find(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
@@ -197,7 +197,7 @@ class FormerVersionTable(CatalogQueries):
         return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Retry the permanently failed documents of all such versions; return their number."""
+        """Make permanently failed documents due now if find() returns them; return their number."""
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (
@@ -208,7 +208,7 @@ class FormerVersionTable(CatalogQueries):
         return self._database.write(ref, statement)
 
     def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
-        """Record that a build cannot hold a former version of a document."""
+        """Record that a former version of a document cannot be added to a build."""
         row = {"tenant": ref.id, "generation": lacking, "document_id": document_id}
         failed = {"failed_document_key": document_key}
         statement = upsert(document_index).values(**row, dirty=False, **failed)

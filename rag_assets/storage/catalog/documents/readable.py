@@ -55,12 +55,12 @@ class ReadableDocument:
 
     @property
     def place(self) -> str:
-        """Return its unique position in the list of documents; several records may share a uri."""
+        """Return the document's unique position in the list; several records may share a uri."""
         return f"{self.uri} {self.document_id}"
 
 
 class ReadableDocuments(CatalogQueries):
-    """Queries on `document_index`, `documents` and `access_scopes`."""
+    """Finds the documents, and their versions in a build, that a caller may read."""
 
     def versions(
         self,
@@ -74,7 +74,7 @@ class ReadableDocuments(CatalogQueries):
         return map_by_document(self._database.fetch_rows(query))
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
-        """Return whether these principals may read a passage that the tenant's searches find."""
+        """Return whether a tenant's searches find any passage that these principals may read."""
         is_serving = and_(
             document_index.c.tenant == serving.c.tenant,
             document_index.c.generation == serving.c.generation,
@@ -131,7 +131,7 @@ def select_returnable(
     generation: int | BindParameter[int],
     *columns: ColumnElement[Any],
 ) -> Select[Any]:
-    """Return the query on versions that searches may return.
+    """Return the query for the versions that searches may return.
 
     They are complete, and their documents are neither deleted nor excluded.
     """
@@ -154,7 +154,7 @@ def select_readable_versions(
     document_ids: Texts,
     principals: Texts,
 ) -> Select[Any]:
-    """Return the query on versions that may be returned and read, for `map_by_document`.
+    """Return the query for the versions that a caller may read; `map_by_document` reads its rows.
 
     It leaves out deleted documents, and documents that none of the principals may read.
     """

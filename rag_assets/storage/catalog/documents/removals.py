@@ -1,4 +1,4 @@
-"""Documents that leave: deleted on request, moved within their source, or kept out by a tombstone.
+"""Removal of documents: on request or after a move, and tombstones that keep them out.
 
 A sync holds the tenant's lock for minutes, which is too long for a request to wait. A deletion
 therefore only excludes the sync's transactions for the duration of its own transaction
@@ -203,7 +203,7 @@ def _may_be_recorded(
 def _find_tombstone_contents(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Return, by document id, the content that must not be added again after a deletion."""
+    """Return the hash of the content that must not be added again, by id of a deleted document."""
     table = tombstones.c
     exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
     query = (
@@ -217,9 +217,10 @@ def _find_tombstone_contents(
 def _find_pushed(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, Row[Any]]:
-    """Return the revisions of pushed records and uploads, with what determines access to a record.
+    """Return the revision and the `place` of each of these pushed records and uploads.
 
-    `place` of a record is its page, or else its own access scope.
+    The `place` of a record determines who may read it: its page, or else its own access scope. The
+    place of an upload is None.
     """
     columns = source_records.c
     records = select(
@@ -249,7 +250,7 @@ def _add_tombstone(
 
 
 def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
-    """Prevent requests from adding back a document that was invalidated before."""
+    """Forbid requests to add an invalidated document again unchanged."""
     table = tombstones.c
     of_document = (table.tenant == ref.id, table.document_id == document_id)
     connection.execute(update(tombstones).where(*of_document).values(invalidated=False))
@@ -271,7 +272,7 @@ moved_documents = Table(
 
 
 class MovedDocuments(CatalogQueries):
-    """Queries on `moved_documents`."""
+    """Records moved documents, and deletes them once their new location is indexed."""
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
         """Record documents that their source moved to another location.
@@ -302,9 +303,9 @@ class MovedDocuments(CatalogQueries):
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark those moved documents deleted that need not wait; return how many.
+        """Mark moved documents deleted once they need not wait; return their number.
 
-        A document waits until its new location is indexed.
+        A moved document waits until the document at its new location is indexed.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -326,13 +327,13 @@ class MovedDocuments(CatalogQueries):
 
 
 def is_moved() -> ColumnElement[bool]:
-    """Return the condition that a document's content is now at another location."""
+    """Return the SQL condition that a document's content is now at another location."""
     moved = moved_documents.c
     return exists().where(matches_document(moved, documents.c))
 
 
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Delete the record of moves of documents that are gone, or back at their former location."""
+    """Delete the moves of documents that are gone, or are back at their former location."""
     moved = moved_documents.c
     wanted = moved.tenant == ref.id, matches_any(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))
@@ -392,7 +393,7 @@ def parse_hash(sealed: str) -> str:
 
 
 def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
-    """Add the tombstones that a journal has kept; return how many could be decrypted.
+    """Add tombstones from a journal to the catalog; return how many could be decrypted.
 
     The journal of a different catalog or an earlier version has no tombstones for this catalog.
     """

@@ -125,14 +125,14 @@ def is_of_generation(
     generation: int | BindParameter[int],
     document_ids: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
-    """Return the condition for rows of one generation: all, or only of the named documents."""
+    """Return the SQL condition for rows of one generation: all, or only of the named documents."""
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
     return rows if document_ids is None else and_(rows, matches_any(held.document_id, document_ids))
 
 
 def is_same_document() -> ColumnElement[bool]:
-    """Return the condition that joins a row of `document_index` with its document."""
+    """Return the SQL condition that joins a row of `document_index` with its document."""
     return matches_document(documents.c, document_index.c)
 
 
@@ -144,7 +144,7 @@ def join_versions(generation: int) -> FromClause:
 
 
 def is_excluded() -> ColumnElement[bool]:
-    """Return the condition that a document's page excludes it from search.
+    """Return the SQL condition that a document's page excludes it from search.
 
     An excluded document is not indexed, and is removed from builds. Its texts and vectors stay in
     the lake, so that it can return.
@@ -153,12 +153,12 @@ def is_excluded() -> ColumnElement[bool]:
 
 
 def is_out_of_builds() -> ColumnElement[bool]:
-    """Return the condition that builds must not hold entries of the document."""
+    """Return the SQL condition that builds must not hold entries of the document."""
     return or_(documents.c.status == "DELETED", is_excluded())
 
 
 def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that the indexed version is missing or was built from other inputs."""
+    """Return the SQL condition that the indexed version is missing or has other inputs."""
     held = document_index.c
     return or_(
         held.document_key.is_distinct_from(documents.c.document_key),
@@ -167,7 +167,7 @@ def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_behind_source() -> ColumnElement[bool]:
-    """Return the condition that the document changed after its version was built."""
+    """Return the SQL condition that the document changed after its version was built."""
     indexed, listed = (
         func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
@@ -175,7 +175,7 @@ def is_behind_source() -> ColumnElement[bool]:
 
 
 def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that the document can be processed now.
+    """Return the SQL condition that the document can be processed now.
 
     It is behind or not yet marked ready. A quarantined or deferred document counts only after its
     retry time.
@@ -222,7 +222,7 @@ def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> Colu
 def failed_key(
     table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
 ) -> ColumnElement[str]:
-    """Return the value of `failed_config_key` for a failure.
+    """Return the SQL expression of `failed_config_key` for a failure.
 
     For a failure caused by a setting, it also lists the environments in which the document failed.
     Each environment is tried once.
@@ -255,7 +255,7 @@ def select_environment(failed: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def fails_in_other_environment(table: FromClause, environment: str) -> ColumnElement[bool]:
-    """Return the condition that a setting made a document fail, but not in this environment."""
+    """Return the SQL condition that a setting made a document fail, but not in this environment."""
     failed = table.c.failed_config_key
     return and_(
         failed.contains(_ENVIRONMENTS),
@@ -288,7 +288,7 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
 def mark_ready_statement(
     ref: TenantRef, clock_skew: timedelta, *, for_superseded_build: bool = False
 ) -> Update:
-    """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
+    """Return the statement that marks documents READY; execute it with `build_ready_parameters`.
 
     Args:
         clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
@@ -313,7 +313,7 @@ def mark_ready_statement(
 def put_off_statement(
     cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
 ) -> Update:
-    """Return the statement that lets documents wait; execute it with `put_off_parameters` rows."""
+    """Return the statement that puts documents off, to execute with one row for each document."""
     key = documents.c.document_key
     environment = bindparam("environment", type_=Text)
     statement = change_status(
@@ -356,7 +356,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
 def numbered_key(
     document_key: ColumnElement[str], requests: ColumnElement[int]
 ) -> ColumnElement[str]:
-    """Return a document_key that changes with each request to reindex the document."""
+    """Return the SQL expression of a document_key that changes with each reindex request."""
     plain = func.split_part(document_key, ".", 1)
     return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 

@@ -39,7 +39,7 @@ _BATCH = 2_000
 
 
 class DocumentTable(CatalogQueries):
-    """Queries on `documents` and `tombstones`."""
+    """Records and finds documents, in `documents`, and the tombstones of pruned documents."""
 
     def stream(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
         """Stream all documents of a source, including deleted documents.
@@ -180,7 +180,7 @@ class DocumentTable(CatalogQueries):
 
 
 def must_be_read_again() -> ColumnElement[bool]:
-    """Return the condition that a document may have changed unnoticed, or was requested again.
+    """Return the SQL condition that a document may have changed unnoticed, or was requested again.
 
     Documents that the last listing lacks, and that are only kept because their deletion is held,
     are excluded: they cannot be read.

@@ -123,12 +123,12 @@ class ExpectedEntries:
 
     @classmethod
     def from_row(cls, row: Row[Any]) -> ExpectedEntries:
-        """Return the value in a row of `select_expected_entries`."""
+        """Return the expected entries in a row of `select_expected_entries`."""
         return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
 
 
 def select_expected_entries() -> Select[Any]:
-    """Return the query for the rows of `ExpectedEntries.from_row`, one for each build of a tenant.
+    """Return the query for `ExpectedEntries.from_row`, with one row for each build of a tenant.
 
     Its parameter "tenants" names the tenants.
     """
@@ -206,7 +206,7 @@ chunk_set_key."""
 
 
 class IndexTable(CatalogQueries):
-    """Queries on `document_index`, alone and joined with `documents`."""
+    """Records which version of each document is in each build, and finds pending documents."""
 
     def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
         """Run ANALYZE on documents, their versions and the tables of systems; see Database."""
@@ -309,7 +309,7 @@ class IndexTable(CatalogQueries):
         return int(self._database.fetch_value(query) or 0)
 
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
-        """Return the entries that builds of these tenants should have, by tenant and generation."""
+        """Return how many entries builds of these tenants should have, by tenant and generation."""
         rows = self._database.fetch_rows(select_expected_entries(), {"tenants": list(tenant_ids)})
         return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
 
@@ -442,7 +442,7 @@ class IndexTable(CatalogQueries):
         )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, for documents that may have entries of other versions."""
+        """Return the indexed_key to keep, by document that may have entries of other versions."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
@@ -483,7 +483,7 @@ class IndexTable(CatalogQueries):
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
     ) -> None:
-        """Record why documents wait in a build other than the configuration's build.
+        """Make documents wait in a build that is not the configured one, and record why.
 
         Their entries in that build stay as they are.
         """
@@ -522,7 +522,7 @@ class IndexTable(CatalogQueries):
     def put_off_reason(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> str | None:
-        """Return why one of these documents waits for a retry in a build; None otherwise."""
+        """Return why one of these documents waits for a retry in a build; None if none waits."""
         query = (
             select(document_index.c.error_message)
             .join(documents, is_same_document())

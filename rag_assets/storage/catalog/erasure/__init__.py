@@ -1,1 +1,1 @@
-"""Data that must go, must stay, or is gone: retention, erasures, holds, receipts, rescans."""
+"""Erasure of data, and its prevention: retention, erasures, holds, receipts, rescans."""

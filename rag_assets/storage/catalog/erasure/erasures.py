@@ -94,9 +94,8 @@ class Erasure:
     Attributes:
         id: id of the erasure, and also of its receipt.
         kind, rule, by, at: see Receipt.
-        document_ids: its documents.
-        parse_keys, chunk_set_keys: keys of their texts and chunks in the lake.
-        blobs: hashes of their uploaded files.
+        parse_keys, chunk_set_keys: keys of the documents' texts and chunks in the lake.
+        blobs: hashes of the documents' uploaded files.
         counts: the numbers of erased objects, by store; complete when every store has counted.
         progress: the state of a scan for credentials, a removal or a discard.
     """
@@ -207,7 +206,7 @@ def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, An
 
 
 def delete_documents(connection: Connection, erasure: Erasure) -> None:
-    """Delete the rows of the documents, unless they were added again."""
+    """Delete the rows of an erasure's documents, unless they were added again."""
     for batch in batched(erasure.document_ids, _BATCH):
         connection.execute(
             delete(documents).where(
@@ -219,7 +218,7 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
 
 
 def clear_slice(connection: Connection, erasure: Erasure) -> None:
-    """Delete the documents' ids from the slice of the tenant's last run."""
+    """Delete the ids of an erasure's documents from the slice of the tenant's last run."""
     given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
     connection.execute(_FORGET_SLICES, given)
 
@@ -284,7 +283,7 @@ _OUTLIVING = frozenset(
 
 
 class ErasureTable(CatalogQueries):
-    """Queries on `erasures`."""
+    """Starts, records and ends erasures, in `erasures`."""
 
     def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
@@ -305,7 +304,7 @@ class ErasureTable(CatalogQueries):
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Start to delete documents past their retention; searches omit them from now on.
+        """Start an erasure of documents past their retention; searches omit them from now on.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
         changes in its source. Pushed records and staged rows are deleted immediately.
@@ -338,7 +337,7 @@ class ErasureTable(CatalogQueries):
     def begin_purge(
         self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
     ) -> Erasure:
-        """Start to delete documents permanently, on request; searches omit them from now on.
+        """Start an erasure of documents, on request; searches omit them from now on.
 
         A document that its source still has is not added again until it changes.
 
@@ -362,7 +361,7 @@ class ErasureTable(CatalogQueries):
             return made
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Prevent documents that were purged after the dump of a restored catalog from returning.
+        """Restore tombstones of documents that were purged after the dump of a restored catalog.
 
         Args:
             sealed: the tombstones of the documents, as stored in the journal.
@@ -371,7 +370,7 @@ class ErasureTable(CatalogQueries):
             add_sealed_tombstones(connection, ref, sealed)
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
-        """Start the removal of a tenant, or return the removal that was started before.
+        """Start the erasure of a tenant, or return the erasure that was started before.
 
         Args:
             ref: the tenant, in the state REMOVING.
@@ -421,7 +420,7 @@ class ErasureTable(CatalogQueries):
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
     ) -> Erasure:
-        """Start to delete a build that does not serve searches, or return its open erasure.
+        """Start the erasure of a build that does not serve searches, or return its open erasure.
 
         Args:
             by, at: who asked, and when; recorded in the receipt.
@@ -458,7 +457,7 @@ class ErasureTable(CatalogQueries):
             )
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record how much an erasure will delete from a store, before it is deleted."""
+        """Record how many items an erasure will delete from a store, before it deletes them."""
         added = {**erasure.counts, store: dict(counts)}
         with self._database.begin() as connection:
             connection.execute(
@@ -476,13 +475,13 @@ class ErasureTable(CatalogQueries):
         return replace(erasure, progress=progress)
 
     def forget(self, erasure: Erasure) -> None:
-        """Delete the documents' rows, and their ids in the slice of the last run."""
+        """Delete the rows of an erasure's documents, and their ids in the slice of the last run."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             clear_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """Delete the documents' rows, and write the receipt."""
+        """End an erasure: delete the rows of its documents, and write the receipt."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})

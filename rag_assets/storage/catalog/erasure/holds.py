@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HoldScope:
-    """The scope of a hold: one document, the documents of a source, or all of the tenant."""
+    """The target of a hold: one document, the documents of a source, or all of the tenant."""
 
     source: str | None = None
     document_id: str | None = None
@@ -75,7 +75,7 @@ class Hold:
 
 
 def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None:
-    """Refuse to delete held documents permanently.
+    """Require that no hold covers documents that are to be deleted permanently.
 
     Args:
         covering: the holds that cover them.
@@ -94,7 +94,7 @@ def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None
 
 
 class HoldTable(CatalogQueries):
-    """Queries on `holds`; setting and lifting need the tenant's lock."""
+    """Sets, lifts and lists holds; setting and lifting need the tenant's lock."""
 
     def all(self, tenant_id: str) -> list[Hold]:
         """Return a tenant's holds, oldest first."""
@@ -175,13 +175,13 @@ def list_holds(
 
 
 def is_held() -> ColumnElement[bool]:
-    """Return the condition that a hold covers a document, or that it is a disabled upload."""
+    """Return the SQL condition that a hold covers a document, or that it is a disabled upload."""
     disabled = exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
     return or_(is_row_held(documents), disabled.correlate(documents))
 
 
 def is_row_held(table: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a hold covers a row; every deletion by age must check it.
+    """Return the SQL condition that a hold covers a row; every deletion by age must check it.
 
     A hold on all documents covers every row of the tenant. A hold on a document or a source covers
     the rows of its documents.
@@ -197,7 +197,7 @@ def is_row_held(table: FromClause) -> ColumnElement[bool]:
 
 
 def select_source(table: FromClause) -> ColumnElement[str | None]:
-    """Return the source of a row's document; null if the row belongs to no document."""
+    """Return the SQL expression of the source of a row's document; null without a document."""
     if "source" in table.c:
         return table.c.source
     return (

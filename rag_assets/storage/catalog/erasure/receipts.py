@@ -2,7 +2,7 @@
 
 Receipts contain no name, path or text, and outlive their tenant. Each contains the hash of its
 predecessor; this chain reveals any altered, inserted or missing receipt. The tables of erasures and
-holds are here, too, because receipts are at the bottom of this folder.
+holds are here, too, because the other modules of this package import this one.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class ChainReport:
 
 
 class ReceiptTable(CatalogQueries):
-    """Queries on `receipts`."""
+    """Lists receipts and verifies their chain, in `receipts`."""
 
     def all(self, tenant_id: str | None = None) -> list[Receipt]:
         """Return the receipts of one tenant, or of all, in order."""

@@ -104,7 +104,7 @@ class MaskedDocument:
 def has_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
 ) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for versions with these texts, or with an unknown text."""
+    """Return the SQL conditions for versions with one of these texts, or with an unknown text."""
     held = document_index.c
     either = matches_any(held.parse_key, parse_keys)
     if unknown:
@@ -115,7 +115,7 @@ def has_texts(
 def mask_held_texts(
     connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
 ) -> None:
-    """Make holds keep the masked texts instead of the unmasked ones."""
+    """Replace the texts that holds keep with their masked forms."""
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
@@ -141,7 +141,7 @@ def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[s
 
 
 def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
-    """Return the statement that masks names that no listing writes, or of deleted documents."""
+    """Return the statement that masks a document's title and, if it was deleted, other names."""
     values: dict[str, Any] = {"title": document.title}
     if document.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")
@@ -289,7 +289,7 @@ class RescanTable(CatalogQueries):
     def advance(
         self, scan: Erasure, place: ScanPosition, counts: Mapping[str, Mapping[str, int]]
     ) -> Erasure:
-        """Record the progress of a scan, and the counts of what its last batch masked."""
+        """Record the new position of a scan, and the number of items that its last batch masked."""
         with self._database.begin_tenant(scan.ref) as connection:
             return _record_batch(connection, scan, place, counts=counts)
 

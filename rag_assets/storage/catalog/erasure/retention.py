@@ -1,4 +1,4 @@
-"""The age of documents and of systems' staged rows, and which are past their tenant's retention."""
+"""Retention: the age of documents and of systems' staged rows, and which of them are due."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """The time before which contents are no longer kept.
+    """The times before which contents are past their retention.
 
     Attributes:
         each: the times by source type.
@@ -41,7 +41,7 @@ class Cutoffs:
     others: datetime | None = None
 
     def select_cutoff(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
-        """Return the cutoff for a row's source type, or null."""
+        """Return the SQL expression of the cutoff for a row's source type, or null."""
         kind = DateTime(timezone=True)
         others = null() if self.others is None else literal(self.others, kind)
         whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
@@ -67,7 +67,6 @@ class DueDocuments:
     """The documents of a tenant that are past their retention.
 
     Attributes:
-        documents: the due documents.
         living: the number of documents in each source, by its name; empty if no document is due.
     """
 
@@ -77,7 +76,7 @@ class DueDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Aging:
-    """The aging documents of one source type.
+    """The age of one source type's documents, compared with their retention.
 
     Attributes:
         left: time until the oldest document is past its retention; negative if it already is.
@@ -90,7 +89,7 @@ class Aging:
 
 
 class RetentionQuery(CatalogQueries):
-    """Queries on the age of contents."""
+    """Finds documents that are past their retention, or soon will be."""
 
     def list_due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
         """Return the documents with content that was embedded before their cutoff."""
@@ -99,10 +98,10 @@ class RetentionQuery(CatalogQueries):
             return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
 
     def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
-        """Return the aging documents, by source type.
+        """Return how soon documents are past their retention, and how many, by source type.
 
         Args:
-            cutoffs: now.
+            cutoffs: the current cutoffs.
             later: the cutoffs at the time for which documents are counted.
         """
         age, kind = select_age_start(), documents.c.source_type
@@ -155,12 +154,12 @@ def find_due_documents(
 
 
 def _may_age() -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions under which a document can be pruned by age."""
+    """Return the SQL conditions under which a document can be pruned by age."""
     return (documents.c.status != "DELETED", ~is_held(), ~has_unlisted_content())
 
 
 def select_age_start() -> ColumnElement[Any]:
-    """Return the time from which a document's age counts; null if it was not embedded yet.
+    """Return the SQL time from which a document's age counts; null if it was not embedded yet.
 
     The age of a document that failed for good, without an embedded version, counts from when its
     content was listed.
@@ -218,7 +217,7 @@ class StagedRows(Protocol):
     """Counts and deletes the rows that a system keeps before and after they become documents."""
 
     def count(self, connection: Connection, tenant_id: str) -> int:
-        """Return the number of a tenant's rows."""
+        """Return the number of a tenant's staged rows."""
         ...
 
     def delete_expired(

@@ -174,7 +174,7 @@ class TextColumnStore(CatalogQueries):
 
 
 def mask_column(query: TextColumnStore, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
-    """Mask the credentials in a column; return the number of changed rows."""
+    """Mask the credentials in a tenant's texts in a column; return the number of changed rows."""
     changed = 0
     for batch in query.batches(ref, column):
         values = [_parse_stored(column, stored.text) for stored in batch]
@@ -249,7 +249,7 @@ _TEXT_COLUMNS = text(
 
 
 class TraceQuery(CatalogQueries):
-    """Removes names of documents, vacuums tables, and searches every text column."""
+    """Searches text columns for traces of erased documents, replaces names, vacuums tables."""
 
     def list_names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
         """Return the names of documents: URIs, and ids of chunks without their offsets."""
@@ -267,7 +267,7 @@ class TraceQuery(CatalogQueries):
     def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
-        """Return the phrases that another pushed record of the tenant contains, too."""
+        """Return the phrases that also occur in a pushed record of another document."""
         query = text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
@@ -278,7 +278,7 @@ class TraceQuery(CatalogQueries):
             return set(connection.scalars(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
-        """Return the documents that exist again, because they were added again."""
+        """Return those of these documents that exist, because they were added again."""
         queries = [
             select(table.c.document_id).where(
                 table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
@@ -386,7 +386,7 @@ def _select_trace(schema: str, table: str, column: str, condition: str) -> TextC
 
 
 def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
-    """Return the named columns with an existing table: Dagster's may not exist yet."""
+    """Return the columns of _NAMED whose table exists; Dagster may not have created its tables."""
     exists = text("SELECT to_regclass(:name)")
     return {
         place: condition
@@ -462,7 +462,7 @@ class DagsterHistory:
 
 
 class DagsterHistoryTable(CatalogQueries):
-    """Queries on `dagster_histories`."""
+    """Records which Dagster instances have run jobs for a tenant, in `dagster_histories`."""
 
     def record(self, tenant_id: str | None, instance: str, place: str) -> None:
         """Record that an instance runs a job for a tenant, or for all of them.
@@ -488,7 +488,7 @@ class DagsterHistoryTable(CatalogQueries):
             connection.execute(statement)
 
     def instances(self, tenant_id: str) -> list[DagsterHistory]:
-        """Return the instances that may hold records of a tenant or former tenants with its id."""
+        """Return the instances that may have records of a tenant or former tenants with its id."""
         columns = dagster_histories.c
         last = func.max(columns.last_run_at)
         query = (
@@ -500,13 +500,13 @@ class DagsterHistoryTable(CatalogQueries):
         return [DagsterHistory(*row) for row in self._database.fetch_rows(query)]
 
     def tenants(self, instance: str) -> set[str]:
-        """Return the tenants, including removed tenants, that an instance may hold records of."""
+        """Return the tenants, including removed ones, of which an instance may have records."""
         columns = dagster_histories.c
         query = select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))
 
     def forget(self, tenant_id: str, instance: str) -> None:
-        """Forget that an instance ran jobs for a tenant, after it deleted its records of them."""
+        """Delete the row of an instance that has deleted its records of a tenant."""
         columns = dagster_histories.c
         with self._database.begin() as connection:
             connection.execute(

@@ -1,1 +1,1 @@
-"""The installation as a whole: its identity, clock, roles of Postgres, and Dagster's schema."""
+"""Data about the installation: its identity, clock, Postgres roles, and Dagster's schema."""

@@ -69,7 +69,7 @@ class TrustedTime:
 
 
 class ClockTable(CatalogQueries):
-    """Queries on the trusted time, and on future times."""
+    """Reads and advances the trusted time, and corrects future times in the catalog."""
 
     def read(self) -> TrustedTime:
         """Return the trusted time and Postgres's present time."""
@@ -101,7 +101,7 @@ class ClockTable(CatalogQueries):
     # -- times in the future
 
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
-        """Return whether the age of any document counts from a time in the future."""
+        """Return whether the age of any of a tenant's documents counts from a future time."""
         at = documents.c.embedded_at
         query = select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
@@ -146,7 +146,7 @@ class ClockTable(CatalogQueries):
 
 
 def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
-    """Return the current time, or the trusted time if that is later.
+    """Return the SQL expression of the current time, or of the trusted time if that is later.
 
     While the clock is slow, a time from which ages count must not be recorded too early: the row
     would be deleted because of its age as soon as the clock is right.
@@ -158,7 +158,7 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
-    """Return Postgres's present time, but at most a day after the trusted time.
+    """Return the SQL expression of the current time, at most a day after the trusted time.
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
     """
@@ -198,7 +198,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future; let service tokens created then start now."""
+    """End panel sessions created in the future; make service tokens created then valid from now."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(

@@ -82,7 +82,6 @@ class InstallationRow:
     """The identity of an installation.
 
     Attributes:
-        id: id of the installation.
         database: the system identifier and name of the database in which it was recorded.
     """
 
@@ -93,7 +92,7 @@ class InstallationRow:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address that a store of the installation has or had.
+    """A present or former address of a store of the installation.
 
     Attributes:
         address: without credentials.
@@ -126,7 +125,7 @@ class InstallationState:
 
 
 class InstallationTable(CatalogQueries):
-    """Queries on the identity of the installation."""
+    """Reads and changes the installation's id, places and home folders in the catalog."""
 
     def read(self) -> InstallationRow | None:
         """Return the identity; None for a catalog that no home has opened yet."""
@@ -135,7 +134,7 @@ class InstallationTable(CatalogQueries):
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity, and create it if it is missing; safe in concurrent processes.
+        """Return the identity, creating it if it is missing; concurrent processes get the same one.
 
         Args:
             installation_id: id of a new identity; random by default.
@@ -162,7 +161,7 @@ class InstallationTable(CatalogQueries):
             )
 
     def move_database(self) -> None:
-        """Record the current database as the catalog's own."""
+        """Record the current database as the database that the catalog belongs to."""
         with self._database.begin() as connection:
             values = {"database": present_database(connection)}
             connection.execute(update(installation).values(values))
@@ -195,7 +194,7 @@ class InstallationTable(CatalogQueries):
             return _list_places(connection)
 
     def record_places(self, present: Iterable[Place]) -> None:
-        """Make these the current places; other places of the same kinds become former places."""
+        """Record the current places; other places of the same kinds become former places."""
         with self._database.begin() as connection:
             for place in present:
                 connection.execute(
@@ -213,7 +212,7 @@ class InstallationTable(CatalogQueries):
                 )
 
     def record_former_places(self, former: Iterable[Place]) -> None:
-        """Record former places of the installation that this catalog has forgotten."""
+        """Record former places of the installation that this catalog lacks."""
         rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
         with self._database.begin() as connection:
             for row in rows:

@@ -162,12 +162,12 @@ _HEAD: Final = """\
 
 
 def roles_sql() -> str:
-    """Return SQL that creates the roles, makes them own what exists, and grants their rights."""
+    """Return SQL that creates the roles, transfers existing objects to them, and grants rights."""
     return _HEAD + _ROLES + grants_sql()
 
 
 def grants_sql() -> str:
-    """Return SQL that grants rights after an upgrade by the owner; no effect without the roles."""
+    """Return SQL that grants the roles their rights after an upgrade; no effect without roles."""
     return _GRANTS.replace("SERVICE_RIGHTS", json.dumps(service_rights()))
 
 

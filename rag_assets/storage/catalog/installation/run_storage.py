@@ -36,7 +36,6 @@ class FormerTables:
     """Dagster's tables in the schema `public` that contain runs or sensors.
 
     Attributes:
-        database: name of the database.
         runs: number of runs in `public`.
         present_runs: number of runs in the schema of our instance.
         is_shared: whether some of the runs or sensors in `public` belong to other code.
@@ -138,7 +137,7 @@ def move_run_tables(url: str) -> None:
 
 @contextmanager
 def _connect(url: str) -> Iterator[Connection]:
-    """Connect for one transaction that alone may prepare or move the tables."""
+    """Open a transaction under the lock that lets one process at a time prepare or move tables."""
     import psycopg
 
     try:

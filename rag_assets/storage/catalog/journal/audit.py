@@ -1,4 +1,4 @@
-"""The rows of one tenant that an auditor reads, all from one snapshot of the catalog.
+"""Audit: the rows of one tenant that an auditor reads, from one snapshot of the catalog.
 
 Each method streams its rows, so that memory does not grow with their number. No query selects a
 secret, a question, or a column with document text.

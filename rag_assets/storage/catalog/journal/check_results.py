@@ -94,7 +94,7 @@ class CatalogLag:
 
 
 class CheckResultTable(CatalogQueries):
-    """Queries on `check_results`."""
+    """Stores and summarizes the last results of asset checks, in `check_results`."""
 
     def record(
         self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True

@@ -111,7 +111,7 @@ class NewEvent:
 
 @cache
 def _insertion() -> Insert:
-    """Return the statement that inserts many events at once, much cheaper than one by one."""
+    """Return the statement that inserts many events at once, which is much cheaper."""
     given = (
         func.unnest(
             bindparam("kinds", type_=ARRAY(Text)),
@@ -131,7 +131,7 @@ def _insertion() -> Insert:
 
 
 class EventTable(CatalogQueries):
-    """Queries on `events`."""
+    """Appends, lists and deletes events of tenants, in `events`."""
 
     def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Append events of one kind; payloads must not contain secrets or text of a document."""
@@ -232,7 +232,7 @@ class EventTable(CatalogQueries):
 
 
 def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
-    """Return the condition that one of these principals may read every document an event names.
+    """Return the SQL condition that one of these principals may read every document an event names.
 
     Several documents may share a uri, because applications set uris.
     """

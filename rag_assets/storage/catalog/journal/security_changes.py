@@ -46,7 +46,7 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The number of changes in a tenant's catalog.
+    """A mark: the number of changes of a tenant that the catalog has recorded.
 
     Attributes:
         tag: a random tag of the last change; None for a mark of an earlier version of the program.
@@ -58,7 +58,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class CatalogMark:
-    """The mark in the catalog.
+    """A tenant's mark, as the catalog stores it.
 
     Attributes:
         was_kept: whether a store has kept a mark of the tenant at any time.
@@ -69,10 +69,10 @@ class CatalogMark:
 
 
 class MarkTable(CatalogQueries):
-    """Queries on `catalog_marks`."""
+    """Reads and raises the marks of tenants, in `catalog_marks`."""
 
     def read(self, ref: TenantRef) -> CatalogMark | None:
-        """Return the mark; None if this incarnation is removed or being removed."""
+        """Return a tenant's mark; None if this incarnation is removed or being removed."""
         columns = catalog_marks.c
         query = (
             select(columns.mark, columns.tag, columns.kept)
@@ -90,12 +90,12 @@ class MarkTable(CatalogQueries):
         return CatalogMark(Mark(row.mark or 0, row.tag), bool(row.kept))
 
     def record_kept(self, ref: TenantRef) -> None:
-        """Record that a store has kept the mark."""
+        """Record that a store has kept a tenant's mark."""
         of_tenant = catalog_marks.c.tenant == ref.id
         self._database.write(ref, update(catalog_marks).where(of_tenant).values(kept=True))
 
     def advance_mark(self, ref: TenantRef, number: int) -> None:
-        """Raise the mark above a number that a store has kept."""
+        """Raise a tenant's mark above a number that a store has kept."""
         with self._database.begin_tenant(ref) as connection:
             raise_mark(connection, ref)
             of_tenant = catalog_marks.c.tenant == ref.id
@@ -180,7 +180,7 @@ class SecurityChange:
 
 @dataclass(frozen=True, slots=True)
 class SecurityState:
-    """The current epoch in the catalog.
+    """The catalog's epoch, and its newest security change.
 
     Attributes:
         newest: id of the newest change; None before the first one.
@@ -193,10 +193,10 @@ class SecurityState:
 
 
 class SecurityChangeTable(CatalogQueries):
-    """Queries on `security_changes`, and on the epoch of the installation."""
+    """Lists security changes, restores lost changes, and reads the installation's epoch."""
 
     def state(self) -> SecurityState:
-        """Return the current epoch."""
+        """Return the current epoch, with the id of the newest change."""
         newest = (
             select(security_changes.c.id)
             .order_by(security_changes.c.epoch.desc(), security_changes.c.id)

@@ -1,4 +1,4 @@
-"""Contents of records: files, stored as uploads, and former contents that runs may still read.
+"""Contents of records: files, which are uploads, and former contents that runs may still read.
 
 A run reads the contents that it has listed, even if they are pushed again in the meantime. Texts
 are kept as rows, files as blobs. Contents that no run can need any more are deleted by the next
@@ -100,7 +100,7 @@ def find_pages_with_blocks(
 
 
 def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
-    """Keep the content of a file that is replaced.
+    """Keep the former content of a file that is being replaced.
 
     Returns:
         hashes of former contents that were deleted, because no run needs them.
@@ -172,7 +172,7 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
 
 
 def _is_needed(table: Table) -> ColumnElement[bool]:
-    """Return the condition that a document was last listed with this content.
+    """Return the SQL condition that a document was last listed with this content.
 
     A file is needed only until it is indexed. A text is also needed as long as any build has a
     version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
@@ -193,7 +193,7 @@ def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
 
 
 class FileContents(CatalogQueries):
-    """The contents of files, in `uploads`; listings read the files' records instead."""
+    """Stores the contents of pushed files, in `uploads`; listings read their records instead."""
 
     def store(
         self,

@@ -93,7 +93,7 @@ _NAMED_PAGES = text("SELECT source_id FROM manifest WHERE source_type = :type AN
 
 @dataclass(frozen=True, slots=True)
 class ManifestLine:
-    """A record in the manifest.
+    """One line of a manifest, for a record or for a part of a record.
 
     Attributes:
         is_part: whether the line stands for only a part of a record: if the part changed, the
@@ -109,7 +109,7 @@ class ManifestLine:
 
 @dataclass(frozen=True, slots=True)
 class NamedDifference:
-    """A record that differs.
+    """One difference between the stored records and a manifest.
 
     Attributes:
         difference: `missing`: it is not stored; `stale`: a former version is stored; `extra`: the

@@ -1,4 +1,4 @@
-"""Pushed records: planned changes of them, which are listed, and how long they wait.
+"""Pushed records: their fields, planned changes, which of them are listed, and their waits.
 
 A record waits from its first unlisted push, no matter how often it was pushed since. When it is
 listed, its document waits instead: a trigger on `documents` keeps the start of the wait, whatever
@@ -122,7 +122,7 @@ class WriteClock:
     version: int | None = None
 
     def is_before(self, other: WriteClock) -> bool:
-        """Return whether a write is older than another: by version, or else by time.
+        """Return whether this write is older than another one, by version or else by time.
 
         False if the two writes have no value in common.
         """
@@ -133,7 +133,7 @@ class WriteClock:
         return self.updated_at < other.updated_at
 
     def merge(self, other: WriteClock) -> WriteClock:
-        """Return the latest time and the highest version of two writes."""
+        """Return a clock with the latest time and the highest version of two writes."""
         times = [at for at in (self.updated_at, other.updated_at) if at is not None]
         versions = [number for number in (self.version, other.version) if number is not None]
         return WriteClock(max(times, default=None), max(versions, default=None))
@@ -163,12 +163,12 @@ class RecordPut:
 
 @dataclass(frozen=True, slots=True)
 class RecordChanges:
-    """Changes of records.
+    """The changes that one write makes to records and pages.
 
     Attributes:
         puts: records to store.
         removals: ids of documents with records to remove.
-        pages: pages of the tree to delete, with attached documents that are not stored.
+        pages: pages of the tree to delete, with their attached documents except those in `puts`.
         pages_deleted_at: the earliest time at which one of these pages was deleted.
         clocks: the latest write of each record, by document and part: see `record_clocks`.
     """
@@ -182,12 +182,13 @@ class RecordChanges:
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """The current state, as far as a plan depends on it.
+    """The stored state from which a plan computes the changes of records.
 
     Attributes:
         records: the stored records, by document id.
-        below: pages below those that the plan may delete.
-        standing: pages among them that another record still represents; their documents stay.
+        below: the pages below each page that the plan may delete.
+        standing: pages that the plan must not delete, because they still have another record; their
+            documents stay.
         clocks: the latest write of each record, by document and part: see `record_clocks`.
         etags: ETags of the records that a write may be conditional on, by document.
     """
@@ -208,7 +209,7 @@ RESOLVED_DAYS = 30
 
 
 def is_found() -> ColumnElement[bool]:
-    """Return the condition that a record is listed: not expired, and with its content."""
+    """Return the SQL condition that a record is listed: not expired, and with its content."""
     columns = source_records.c
     content = uploads.alias("content")
     has_content = exists().where(matches_document(content.c, columns))
@@ -217,14 +218,14 @@ def is_found() -> ColumnElement[bool]:
 
 
 def is_expired() -> ColumnElement[bool]:
-    """Return the condition that a record is a comment resolved too long ago to be found."""
+    """Return the SQL condition that a record is a comment resolved too long ago to be found."""
     return and_(
         source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
     )
 
 
 def build_expiry_time() -> ColumnElement[datetime]:
-    """Return the time from which a resolved comment can no longer be found; null: never."""
+    """Return the SQL time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
     days = (
@@ -268,7 +269,7 @@ def find_waiting_lanes(
 def prioritize_waiting(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
-    """Give waiting records among these priority over bulk pushes."""
+    """Give those of these records that wait to be indexed priority over bulk pushes."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c
@@ -289,7 +290,7 @@ def prioritize_waiting(
 
 
 def _is_settled() -> ColumnElement[bool]:
-    """Return the condition that a record was listed and processed in its current version."""
+    """Return the SQL condition that a record was listed and processed in its current version."""
     record, row = source_records.c, documents.c
     return exists().where(
         matches_document(row, record),
@@ -299,7 +300,7 @@ def _is_settled() -> ColumnElement[bool]:
 
 
 def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Restart the wait of records that were pushed again while they were listed, from that push.
+    """Restart the wait of records that were pushed again during a listing, from the last push.
 
     The wait of their listed versions is recorded separately.
     """
@@ -319,7 +320,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
 def start_waits_of_comments(
     connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start a wait for comments that a new number of days excludes or includes.
+    """Start the wait of comments that a changed number of days newly excludes or includes.
 
     Args:
         connection: the connection of the transaction that changes the number of days.

@@ -46,7 +46,6 @@ class MovedPages:
     """Pages whose entries may have another scope than their documents.
 
     Attributes:
-        uuids: ids of the pages.
         move: the last of their moves.
     """
 
@@ -55,7 +54,7 @@ class MovedPages:
 
 
 class PageTable(CatalogQueries):
-    """Queries on `pages`."""
+    """Finds pages, their title paths, and pages whose entries lack their new scope."""
 
     def find_kind(self, tenant_id: str, uuid: str) -> str | None:
         """Return whether a page is the root, a page or a database; None if it is unknown."""
@@ -95,10 +94,7 @@ class PageTable(CatalogQueries):
         return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
-        """Return the pages whose entries still lack their documents' scope.
-
-        None without such pages.
-        """
+        """Return the pages whose entries still lack their documents' scope; None if none do."""
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
@@ -108,7 +104,7 @@ class PageTable(CatalogQueries):
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
 
     def find_document_scopes(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Return the access scope of each document attached to one of these pages, by its id.
+        """Return the access scope of each document attached to one of these pages, by document id.
 
         Documents that leave the builds are left out.
         """
@@ -119,7 +115,7 @@ class PageTable(CatalogQueries):
         return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
 
     def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
-        """Record that, up to a given move, the entries of pages have their documents' scope."""
+        """Record that the entries of moved pages have their documents' scope, up to that move."""
         table = pages.c
         statement = (
             update(pages)
@@ -133,7 +129,7 @@ class PageTable(CatalogQueries):
 def select_descendants(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
-    """Return all pages below others, with their distance; with `itself`, the others as well."""
+    """Return the query for all pages below these, with their distance; `itself` includes these."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
         pages.c.tenant == tenant_id, matches_any(begun, uuids)
@@ -148,7 +144,7 @@ def select_descendants(
 def find_descendants(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return all pages below each of the given pages."""
+    """Return the set of all pages below each of these pages, by page."""
     if not uuids:
         return {}
     table = pages.c
@@ -169,7 +165,7 @@ def find_descendants(
 def select_readable_within(
     tenant: ColumnElement[str], uuids: Texts, principals: Texts
 ) -> Select[Any]:
-    """Return these pages and all pages below them, if one of the principals may read them."""
+    """Return the query for these pages and all pages below that one of the principals may read."""
     below = select_descendants(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
@@ -192,7 +188,7 @@ def find_attached_documents(
 
 
 def has_moved_page(table: FromClause) -> ColumnElement[bool]:
-    """Return the condition that the entries of a row's document may have another scope than it."""
+    """Return the SQL condition that a document's entries may lack the document's scope."""
     return exists().where(
         pages.c.tenant == table.c.tenant,
         pages.c.uuid == table.c.page_uuid,
@@ -271,7 +267,7 @@ def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> F
 def _first_value(
     value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
 ) -> ColumnElement[Any]:
-    """Return the first value of a group that is not null."""
+    """Return the SQL expression of the first value in a group that is not null."""
     all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
     return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
 
@@ -320,7 +316,7 @@ def find_documents_of_removed_pages(
     spared: Collection[str] = (),
     keep_stored: bool = False,
 ) -> set[str]:
-    """Return the documents to remove together with pages: all attached to these or to pages below.
+    """Return the documents to remove with pages: all that are attached to these or pages below.
 
     A page that still has another record stays, with the documents attached to it.
 
@@ -345,7 +341,7 @@ def find_documents_of_removed_pages(
 def _find_pages_below_all(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> set[str]:
-    """Return all pages below the given pages."""
+    """Return all pages below these pages, as one set."""
     if not uuids:
         return set()
     tree = select_descendants(ref.id, [*uuids])

@@ -1,4 +1,4 @@
-"""The state of pushed records, as far as the catalog knows, and their drift from documents."""
+"""States of pushed records according to the catalog, and their drift from the documents."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class RecordState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Which records are listed.
+    """The filter and the position of a page of records; see RecordStateQuery.page.
 
     Attributes:
         status: only records with this status.
@@ -112,7 +112,7 @@ class RecordFilter:
 
 
 class RecordStateQuery(CatalogQueries):
-    """Reads `source_records` and `documents`."""
+    """Finds pushed records with their states, from `source_records` and `documents`."""
 
     def find(
         self, tenant_id: str, document_id: str, principals: Collection[str] | None, *, scope: str
@@ -176,11 +176,11 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
 
 
 def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Return records; those on excluded pages get the scope they would have without the exclusion.
+    """Return the query for records, with the scope that excluded pages would otherwise give them.
 
     Args:
         rows: the result of select_placed_records().
-        excluded: the result of excluded_pages().
+        excluded: the result of select_excluded_pages().
     """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
@@ -203,7 +203,7 @@ def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
 
 
 def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
-    """Return the records of a tenant, each with its access scope and state.
+    """Return the query for a tenant's records, each with its access scope and state.
 
     Args:
         scope: the access scope of records without their own scope and page.
@@ -255,7 +255,7 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
 
 
 def select_answering_versions(tenant_id: str) -> FromClause:
-    """Return the documents with a version in the serving build."""
+    """Return the query for documents with a version in the serving build."""
     held = document_index.c
     return (
         select(held.document_id, held.chunk_count)
@@ -268,7 +268,7 @@ def select_answering_versions(tenant_id: str) -> FromClause:
 
 
 def is_awaiting_build(answering: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a document becomes searchable with the next build.
+    """Return the SQL condition that a document becomes searchable with the next build.
 
     Args:
         answering: the result of select_answering_versions().
@@ -310,13 +310,13 @@ class RecordDrift:
 
 
 class RecordDriftQuery(CatalogQueries):
-    """Queries on `source_records` joined with `documents`."""
+    """Compares pushed records with the catalog's documents."""
 
     def find(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
         """Return the drift of a tenant's records.
 
         Args:
-            compared: ids of the documents to check by hashing their texts again, in Postgres.
+            compared: the range of document ids whose texts Postgres hashes again, to compare them.
         """
         record, row = source_records.c, documents.c
         mine = exists().where(matches_document(record, row))

@@ -61,7 +61,7 @@ class RecordVersion:
 
 
 class RecordTable(CatalogQueries):
-    """Queries on `source_records`."""
+    """Stores, removes and finds pushed records, in `source_records`."""
 
     def write(
         self,
@@ -80,8 +80,8 @@ class RecordTable(CatalogQueries):
             plan: computes what to store and to remove.
             by: the caller's name, for events.
             read: ids of documents whose records the plan depends on.
-            above: pages; the plan needs to know the pages below them. Each maps to the document of
-                the record that may be deleted.
+            above: pages that the plan may delete, so that it needs to know the pages below them.
+                Each maps to the document of its record that may be deleted.
             ordered: ids of documents for which the plan compares the times of writes.
             conditional: ids of documents for which the plan compares ETags.
 
@@ -121,7 +121,7 @@ class RecordTable(CatalogQueries):
     def forget_former_contents(self, ref: TenantRef) -> list[str]:
         """Delete the former texts and files that no document of a tenant needs any more.
 
-        Called only while the caller's run is the only active run.
+        Call it only while the caller's run is the only active run of the tenant.
 
         Returns:
             hashes of the files.
@@ -130,7 +130,7 @@ class RecordTable(CatalogQueries):
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Mark records for listing whose entries have a different time of change; return how many.
+        """Have records listed again whose entries have an outdated time of change; return how many.
 
         Without this, a push that only changes the time does not take effect immediately.
         """
@@ -202,7 +202,7 @@ class TenantRecords:
                 )
 
     def withheld(self, source: str) -> frozenset[str]:
-        """Return the ids of a source's documents with a record that is not listed."""
+        """Return the document ids of a source's records that are not listed."""
         columns = source_records.c
         query = select(columns.document_id).where(
             columns.tenant == self.tenant_id, columns.source == source, ~is_found()

@@ -1,4 +1,4 @@
-"""Writes of many records at once: the number of statements does not grow with the records."""
+"""Writes of many records, with a number of statements that does not grow with the records."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
 
 def _unlisted_key(record: PushedRecord) -> str:
-    """Return a document_key that no listing makes, so that the next listing finds a change."""
+    """Return a document_key that no listing computes, so that the next listing finds a change."""
     return compute_key("moved", record.key)
 
 
@@ -94,7 +94,7 @@ def _change_scope_statement(ref: TenantRef) -> Update:
 
 
 def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Hide documents that are now attached to another page, until it is listed."""
+    """Return the statement that hides documents attached to another page, until they are listed."""
     record = source_records.c
     return (
         update(documents)
@@ -235,7 +235,7 @@ def read_clocks(
 def _advance_clocks(
     connection: Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
 ) -> None:
-    """Store the times and versions of writes, unless later values are stored."""
+    """Store the times and versions of writes, except values older than the stored ones."""
     rows = [
         {
             "tenant": ref.id,
@@ -278,7 +278,7 @@ def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collecti
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
-    """Record when unchanged records were pushed, and the last change that their application states.
+    """Update when unchanged records were pushed, and last changed according to the application.
 
     Manifests are compared with both times.
     """

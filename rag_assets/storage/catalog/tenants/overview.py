@@ -83,7 +83,7 @@ class HeldEntries:
 
 
 class Overview(CatalogQueries):
-    """Read-only queries over several tables."""
+    """Summarizes tenants and documents, with read-only queries over several tables."""
 
     def tenants(
         self,
@@ -260,7 +260,7 @@ def _is_unchecked() -> ColumnElement[bool]:
 
 
 def _status_counts(ids: CTE) -> Subquery:
-    """Return, by tenant, a JSON object with the number of documents by status."""
+    """Return the query for the number of documents by status, as a JSON object, by tenant."""
     by_status = (
         select(documents.c.tenant, documents.c.status, func.count().label("documents"))
         .where(documents.c.tenant.in_(select(ids.c.id)))
@@ -278,7 +278,7 @@ def _status_counts(ids: CTE) -> Subquery:
 
 
 def _entry_counts(ids: CTE) -> Subquery:
-    """Return, by tenant, the expected number of entries in its serving generation."""
+    """Return the query for the expected number of entries in the serving generation, by tenant."""
     is_serving: ColumnElement[bool] = and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
@@ -294,7 +294,7 @@ def _entry_counts(ids: CTE) -> Subquery:
 
 
 def _last_syncs(ids: CTE) -> Subquery:
-    """Return, by tenant, when all of its sources were last synced, and the last error."""
+    """Return the query for when all sources were last synced, and the last error, by tenant."""
     return (
         select(
             syncs.c.tenant,

@@ -61,7 +61,7 @@ from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, ge
 
 
 class Unchanged(Enum):
-    """The type of UNCHANGED."""
+    """The type of UNCHANGED, the default of an argument whose setting stays as it is."""
 
     UNCHANGED = 0
 
@@ -95,7 +95,7 @@ class Organization:
 
 
 class OrganizationTable(CatalogQueries):
-    """Queries on `organizations`."""
+    """Reads and changes the settings of organizations, in `organizations`."""
 
     def all(self) -> list[Organization]:
         """Return every organization, by id."""
@@ -115,7 +115,7 @@ class OrganizationTable(CatalogQueries):
         has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> tuple[Organization, bool]:
-        """Set the given settings of an organization; its other settings stay.
+        """Change settings of an organization; settings that are not passed stay.
 
         The configuration of its projects counts as changed.
 
@@ -196,7 +196,7 @@ class ChangedSettings:
 
 
 class ApplicationSettingsTable(CatalogQueries):
-    """Changes `rag_settings`, and the effective configuration with it."""
+    """Changes the settings of a tenant's application, and the effective configuration with them."""
 
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
         """Change the settings of a tenant; the change is in force when the call returns.
@@ -253,7 +253,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return ChangedSettings(former, read_settings(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Use the pending model for the next build; return whether a model was pending.
+        """Make the pending model the one of the next build; return whether a model was pending.
 
         Args:
             by: the caller's name, for the event.
@@ -296,8 +296,8 @@ def apply_operator_config(
 ) -> tuple[Mapping[str, Any], bool]:
     """Apply a new configuration of the operator, underneath the application's settings.
 
-    If a new model has different vectors, the profile requires it and the tenant has entries, the
-    model waits until the tenant is fully indexed again. Until then the former model is in force.
+    A new model with different vectors must wait until the tenant is fully indexed again, if the
+    profile requires that and the tenant has entries. Until then the former model is in force.
 
     Args:
         connection: the connection of the transaction that changes the tenant.
@@ -336,9 +336,9 @@ def apply_operator_config(
 def _find_embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return the embedder in force after a tenant's operator reconfigured it.
+    """Return the embedder that is in force after the operator changed a tenant's configuration.
 
-    None stands for the operator's embedder.
+    None if it is the embedder of the operator's configuration.
     """
     settings = read_settings(row)
     before = row.config if row.operator_config is None else row.operator_config
@@ -356,7 +356,7 @@ def _is_model_kept(config: Mapping[str, Any]) -> bool:
 
 
 def _is_unused(connection: Connection, tenant_id: str) -> bool:
-    """Return whether the tenant is unindexed: no build has a document that can be found."""
+    """Return whether no build of the tenant has a document that searches can find."""
     row = document_index.c
     indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
     return not connection.scalar(select(indexed))

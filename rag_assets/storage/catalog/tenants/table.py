@@ -81,34 +81,34 @@ class TenantRecord:
 
     @property
     def configured(self) -> Mapping[str, Any]:
-        """Return the configuration without its application's settings."""
+        """Return the tenant's configuration without the settings of its application."""
         return self.config if self.operator_config is None else self.operator_config
 
     @property
     def configured_state(self) -> State:
-        """Return the state set by its operator, ignoring its application's settings."""
+        """Return the state that the operator set, ignoring the settings of the application."""
         if self.operator_enabled is None or self.state == "REMOVING":
             return self.state
         return "ACTIVE" if self.operator_enabled else "DISABLED"
 
     @property
     def is_switched_off(self) -> bool:
-        """Return whether only its application has switched it off."""
+        """Return whether the tenant is disabled only because its application switched it off."""
         return self.state == "DISABLED" and self.configured_state == "ACTIVE"
 
     @property
     def profile(self) -> str:
-        """Return the profile that its configuration names."""
+        """Return the name of the profile in the tenant's configuration."""
         return str(self.config.get("profile", DEFAULT_PROFILE))
 
     @property
     def ref(self) -> TenantRef:
-        """Return the reference with which a writer identifies this incarnation."""
+        """Return the tenant's id and incarnation, with which a writer identifies the tenant."""
         return TenantRef(self.id, self.incarnation)
 
 
 class TenantTable(CatalogQueries):
-    """Queries on `tenants`."""
+    """Creates, finds and changes tenants, in `tenants`."""
 
     def all(self) -> list[TenantRecord]:
         """Return every tenant, by id."""
@@ -266,7 +266,7 @@ def select_tenants() -> Select[Any]:
 
 
 def read_tenant(row: Row[Any]) -> TenantRecord:
-    """Return the record of a row of select_tenants()."""
+    """Return the tenant in a row of select_tenants()."""
     config = row.config
     inherits = row.origin == "api" and row.organization_chat_model is not None
     if inherits and config.get("chat_model") is None:
@@ -330,7 +330,7 @@ class PutProject:
 
 
 class ProjectTable(CatalogQueries):
-    """Queries on `tenants` with a profile that requires a project."""
+    """Creates, finds and changes tenants whose profile requires a project."""
 
     def find(self, project: Project) -> TenantRecord | None:
         """Return the tenant of a project; None if it does not exist."""
@@ -356,7 +356,7 @@ class ProjectTable(CatalogQueries):
     def list_covered(
         self, tenant_ids: Iterable[str], profile: str, project: str
     ) -> list[TenantRecord]:
-        """Return the tenants among these that belong to this project, in any organization."""
+        """Return those of these tenants that belong to this project, in any organization."""
         columns = tenants.c
         query = select_tenants().where(
             columns.of_project,
@@ -408,7 +408,7 @@ class ProjectTable(CatalogQueries):
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
-    """Return the error for changing a project of tenants.yaml in another way."""
+    """Return the error for a request to change a project that tenants.yaml defines."""
     return ConfiguredByOperator(
         f"tenants.yaml defines this project, as tenant {tenant_id!r}",
         hint="change the project in tenants.yaml",

@@ -65,7 +65,7 @@ held_uploads = Table(
 
 @dataclass(frozen=True, slots=True)
 class NewUpload:
-    """A received file.
+    """A received file that is to be stored as an upload.
 
     Attributes:
         source: name of the source that it belongs to.

@@ -1,4 +1,4 @@
-"""Rows of uploaded files: reads, deletions, and the conditions that they set for documents."""
+"""Rows of uploads: their values and deletion, and SQL conditions on uploads and records."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def delete_uploads(
 
 
 def is_pushed_again() -> ColumnElement[bool]:
-    """Return the condition that a document's record or upload changed since the last listing."""
+    """Return the SQL condition that a document's record or upload changed after its listing."""
     return or_(
         *(
             exists().where(
@@ -73,19 +73,19 @@ def is_pushed_again() -> ColumnElement[bool]:
 
 
 def is_of_record() -> ColumnElement[bool]:
-    """Return the condition that an upload is the content of a pushed record, with its revision."""
+    """Return the SQL condition that an upload is the content of a pushed record."""
     record = source_records.alias("its_record")
     return exists().where(matches_document(record.c, uploads.c))
 
 
 def _has_content() -> ColumnElement[bool]:
-    """Return the condition that a pushed record is a file, with its content in an upload."""
+    """Return the SQL condition that a pushed record is a file, with its content in an upload."""
     content = uploads.alias("its_content")
     return exists().where(matches_document(content.c, source_records.c))
 
 
 def has_unlisted_content() -> ColumnElement[bool]:
-    """Return the condition that a document's record or upload has new, unlisted content."""
+    """Return the SQL condition that a document's record or upload has new, unlisted content."""
     return or_(
         *(
             exists().where(

@@ -1,4 +1,4 @@
-"""Uploaded files with their searchable versions, page by page: for the people of a tenant."""
+"""States of uploaded files, page by page, for the people of a tenant."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class UploadState(UploadedFile):
 
     @property
     def place(self) -> tuple[datetime, str]:
-        """Return its position in the list, newest first."""
+        """Return the upload's position in the list, which is sorted newest first."""
         return self.created_at, self.id
 
 
 class UploadStates(CatalogQueries):
-    """Queries on `uploads`, `documents` and the serving build."""
+    """Lists uploads with the state of their documents and their searchable versions."""
 
     def page(
         self,
@@ -114,7 +114,7 @@ def _select_states(tenant_id: str) -> Select[Any]:
 
 
 def _is_waiting() -> ColumnElement[bool]:
-    """Return the condition that the next listing finds the upload changed."""
+    """Return the SQL condition that the next listing finds the upload changed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 

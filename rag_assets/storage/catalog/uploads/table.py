@@ -57,7 +57,7 @@ from rag_assets.storage.catalog.uploads.rows import delete_uploads, is_of_record
 
 
 class UploadTable(CatalogQueries):
-    """Queries on `uploads`."""
+    """Stores, disables, removes and lists uploaded files, in `uploads`."""
 
     def store(
         self,
@@ -183,7 +183,7 @@ class UploadTable(CatalogQueries):
         return TenantUploads(self._database, tenant_id)
 
     def forget_texts(self, ref: TenantRef) -> None:
-        """Delete the data kept of disabled uploads that are enabled and indexed again."""
+        """Delete the data that was kept of disabled uploads, once they are indexed again."""
         again = exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
@@ -346,7 +346,7 @@ class TenantUploads:
 
 
 class BlobNeeds(CatalogQueries):
-    """Queries on all tables that name blobs."""
+    """Finds the blobs that a tenant's uploads, holds and runs need."""
 
     def all(self, tenant_id: str) -> Iterator[NeededBlob]:
         """Stream the blobs that a tenant needs, by hash."""

@@ -1,4 +1,4 @@
-"""Indexes and aliases in Elasticsearch."""
+"""Administration of indexes and aliases in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ElasticsearchIndexes:
         ]
 
     def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
-        """Return the settings in which an index differs from a new index."""
+        """Describe the settings in which an existing index differs from a new index."""
         body = {
             "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
         }
@@ -386,7 +386,7 @@ class ElasticsearchIndexes:
 
 
 def _get_history_start(shard: Mapping[str, Any]) -> int:
-    """Return the number of a shard's first operation that a copy may still need."""
+    """Return the number of the first operation that a copy of a shard may still need."""
     leases = shard.get("retention_leases", {}).get("leases", [])
     following = int(shard["seq_no"]["global_checkpoint"]) + 1
     return min((int(lease["retaining_seq_no"]) for lease in leases), default=following)
@@ -410,7 +410,7 @@ def _is_term(clause: object, tenant: str) -> bool:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for indexes would raise, including a nearly full disk.
+    """Return the errors that requests for the indexes would raise, and any nearly full disk.
 
     Each request waits two seconds at most.
 
@@ -495,7 +495,7 @@ def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
 
 
 def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of the searches that count a build."""
+    """Yield the lines of a multi-search request that count a build's entries."""
     owner = build.owner
     yield build_search_header(build.index.name, owner.tenant)
     yield queries.entry_count(owner, build.recent_keys)
@@ -507,7 +507,7 @@ def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
-    """Return the count of a build from the answers to its searches."""
+    """Return a build's count from the answers to the searches of _counting."""
     answer = next(answers)
     by_alias = next(answers) if build.is_serving else None
     if "error" in answer:

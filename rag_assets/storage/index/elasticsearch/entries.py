@@ -234,7 +234,7 @@ class ElasticsearchEntries:
 
 
 def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield clauses of the queries that find the entries of these texts."""
+    """Yield clauses for the entries of these texts, each clause for a separate query."""
     if isinstance(texts, HashRange):
         end = {} if texts.end is None else {"lt": texts.end}
         yield {"range": {"text_sha256": {"gte": texts.first, **end}}}
@@ -254,7 +254,7 @@ def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
 def bulk(
     client: Elasticsearch, actions: Iterable[dict[str, Any]], make_writable: Callable[[str], bool]
 ) -> int:
-    """Execute actions in bounded requests, two at a time; return the number of actions.
+    """Execute bulk actions in bounded requests, two at a time; return the number of actions.
 
     The result of several actions on one id must not depend on their order. Deleting a missing entry
     counts as done. All requests have ended when this returns or raises.

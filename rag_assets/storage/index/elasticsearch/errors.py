@@ -317,7 +317,7 @@ def bulk_item_error(
 
 
 def _by_status(status: int) -> _Condition:
-    """Return the condition for a response with an uninformative error type."""
+    """Return the condition for a status code, if the response names no known error."""
     if status == 429:  # noqa: PLR2004
         return _BUSY
     if status in TRANSIENT:
@@ -336,7 +336,7 @@ def _by_status(status: int) -> _Condition:
 
 
 def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
-    """Return the condition that one cause of an error names."""
+    """Return the condition that one cause of an error stands for; None if it is unknown."""
     kind, reason = cause.get("type"), str(cause.get("reason"))
     if kind == "cluster_block_exception":
         blocks = [int(number) for number in _BLOCK.findall(reason)]
@@ -347,7 +347,7 @@ def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
 
 
 def _find_index(cause: Mapping[str, Any]) -> str | None:
-    """Return the index that a cause names."""
+    """Return the name of the index in a cause of an error, if it names one."""
     if isinstance(name := cause.get("index"), str):
         return name
     kind, reason = cause.get("type"), str(cause.get("reason"))

@@ -52,7 +52,7 @@ class IndexNames:
     former: tuple[str, ...] = ()
 
     def alias(self, tenant: str) -> str:
-        """Return the alias that is one tenant's view."""
+        """Return the name of the alias that is a tenant's view."""
         return f"{self.prefix}-tenant-{tenant}"
 
     def aliases(self, tenant: str) -> list[str]:
@@ -60,7 +60,7 @@ class IndexNames:
         return [f"{prefix}-tenant-{tenant}" for prefix in self._prefixes]
 
     def shared_stem(self, spec: IndexSpec) -> str:
-        """Return the name of a spec's shared indexes without the number at its end."""
+        """Return the name of the shared indexes of a spec, without the number at its end."""
         kind = spec.vector_index.replace("_", "-")
         suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
         return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
@@ -100,7 +100,7 @@ def alias_for_writes(index_name: str) -> str:
 
 
 def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[str, Any]:
-    """Return the settings of an index that the installation chooses.
+    """Return the settings that the installation chooses for an index.
 
     Args:
         is_serverless: whether the server is Serverless: it chooses shards, replicas and tiers

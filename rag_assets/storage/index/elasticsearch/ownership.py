@@ -52,7 +52,7 @@ class Ownership:
         return {alias_for_writes(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the filter of an alias with the owner in its name."""
+        """Return the filter of an alias, with a name that contains the owner."""
         if self._installation is None:
             return dict(alias_filter)
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
@@ -80,7 +80,7 @@ class Ownership:
         return stated_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
-        """Return the sorted names of own indexes that match a pattern, even closed ones."""
+        """Return the sorted names of the owner's indexes that match a pattern, even closed ones."""
         with translated_errors():
             mapping = self._client.indices.get_mapping(
                 index=list(patterns),
@@ -137,7 +137,7 @@ class Ownership:
         return added
 
     def forget(self, index_name: str) -> None:
-        """Make the next change of a deleted or replaced index check it again."""
+        """Forget that an index was checked, because it was deleted or replaced."""
         self._verified.pop(index_name, None)
 
     def has_alias(self, alias: str) -> bool:

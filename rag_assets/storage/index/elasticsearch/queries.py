@@ -1,4 +1,4 @@
-"""Queries as Elasticsearch's JSON, entries as its JSON, and its hits as entries and candidates."""
+"""Conversion of queries and entries to Elasticsearch's JSON, and of hits to entries."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """Return a query for all entries with a tenant's id, with its routing, or with both."""
+    """Return a query for all entries that have a tenant's id or routing."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
@@ -205,7 +205,7 @@ def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
 def _match_modification_time(
     after: datetime | None, before: datetime | None
 ) -> list[dict[str, Any]]:
-    """Return the clause for times of modification, if any; the first bound is inclusive."""
+    """Return the clause for the modification time, if bounded; the first bound is inclusive."""
     bounds = {"gte": after, "lt": before}
     limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
     return [{"range": {"modified_at": limits}}] if limits else []
@@ -278,7 +278,7 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
 
 
 def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
-    """Return each word that some entry contains with its weight, given a `word_counts` answer."""
+    """Return the weight of each word that some entry contains, from a `word_counts` answer."""
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],
@@ -390,7 +390,7 @@ def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
 
 
 def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
-    """Return the vector of a hit with a vector; see queries.VECTOR_OPTIONS."""
+    """Return the vector of a hit of a search with queries.VECTOR_OPTIONS."""
     found = hit["_source"]
     return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
 

@@ -46,7 +46,7 @@ _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
 def json_serializers() -> dict[str, OrjsonSerializer]:
-    """Return serializers of a client's requests and answers by orjson."""
+    """Return serializers, based on orjson, for the requests and answers of a client."""
     return {kind: OrjsonSerializer() for kind in _JSON}
 
 

@@ -1,4 +1,4 @@
-"""Properties that an Elasticsearch server reports, free disk space, and the check of a server.
+"""Properties and free disk space that an Elasticsearch server reports, and checks of a server.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
@@ -191,7 +191,7 @@ request."""
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchCheck:
-    """The result of the check.
+    """The result of check_elasticsearch.
 
     Attributes:
         nodes: addresses of the server.

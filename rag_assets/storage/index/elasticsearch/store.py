@@ -1,4 +1,4 @@
-"""The vector store in Elasticsearch, and its notes: a small index with a document for each note."""
+"""The vector store in Elasticsearch, and its notes: a small index, one document per note."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stored entry.
+    """An entry stored in memory.
 
     Attributes:
         tenant: the tenant whose searches may find it, as with routing; its fields may have been
@@ -54,7 +54,7 @@ class Row:
 
 @dataclass(slots=True)
 class Index:
-    """One index.
+    """An index in memory.
 
     Attributes:
         dedicated_to: the only tenant in it; None if it is shared.
@@ -69,7 +69,7 @@ class Index:
 
 @dataclass(slots=True)
 class Memory:
-    """The contents of one store.
+    """The contents of a store in memory.
 
     Attributes:
         views: the index and generation that each tenant's view shows.
@@ -242,9 +242,9 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Return whether an entry's scope is one of these.
+    """Return whether a caller with these scopes may read an entry.
 
-    For a moved page, the page decides instead of the scope.
+    For an entry of a moved page, the page decides instead of the entry's scope.
     """
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
@@ -347,7 +347,7 @@ def _saturate(count: int) -> float:
 
 
 def _read_text(row: Row, name: str) -> str:
-    """Return the text of a field in lower case."""
+    """Return the text of a row's field in lower case."""
     value = row.fields.get(name) or ""
     return value.lower() if isinstance(value, str) else "\n".join(value).lower()
 
@@ -359,7 +359,7 @@ def _adjacent(phrase: str) -> re.Pattern[str]:
 
 
 def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
-    """Return, by id, the score from the first place that an entry matches."""
+    """Return the score of each row that matches a place, by id; earlier places score higher."""
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):
         order.setdefault((place.document_id, place.symbol), len(places.of) - number)

@@ -1,4 +1,4 @@
-"""Tables of builds: creation, writes and comparison."""
+"""Creates, writes and compares the tables of builds."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class PgVectors:
         return deleted
 
     def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
-        """Delete all entries of these documents except those with one of these ids."""
+        """Delete the entries of these documents whose ids are not among `ids`."""
         statement = sql.SQL(
             "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
         ).format(self._chunks(owner))
@@ -204,7 +204,7 @@ class PgVectors:
             self._execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
-        """Return the ids of a tenant's entries with one of these values in a column."""
+        """Return ids of a tenant's entries, in any build, with one of these values in a column."""
         found: list[str] = []
         for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
@@ -233,7 +233,7 @@ class PgVectors:
         return self._layout.schema(owner)
 
     def schemas(self, tenant: str | None = None) -> list[str]:
-        """Return the schemas of a tenant's builds, or of all builds, under any prefix, sorted."""
+        """Return the sorted schemas of a tenant's builds, or of all builds, under any prefix."""
         ending = "" if tenant is None else tables.tenant_part(tenant)
         return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
 
@@ -289,7 +289,7 @@ class PgVectors:
         return sql.Identifier(self._layout.schema(owner), "rag_vectors")
 
     def _is_former(self, owner: Owner) -> bool:
-        """Return whether a build's tables are of a former version and lack columns."""
+        """Return whether a build's tables lack columns, because a former version created them."""
         table = self._chunks(owner).as_string()
         found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
         return bool(found) and not found.issuperset(COLUMNS)

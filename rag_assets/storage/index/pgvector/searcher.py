@@ -42,7 +42,7 @@ class Conditions:
 
     @property
     def all(self) -> sql.Composed:
-        """Return all conditions; true without conditions."""
+        """Return all conditions joined by AND; true if there are none."""
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
     def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
@@ -79,9 +79,9 @@ class Conditions:
         return found
 
     def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
-        """Return the condition that an entry has one of these scopes.
+        """Return the SQL condition that a caller with these scopes may read an entry.
 
-        For a moved page, the page decides.
+        For an entry of a moved page, the page decides instead of the entry's scope.
         """
         return sql.SQL("({} OR ({} AND NOT {}))").format(
             self._match_values("page_uuid", sorted(moved.readable)),
@@ -97,7 +97,7 @@ class Conditions:
         ]
 
     def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
-        """Return the condition that metadata have one of these values; None stands for no value."""
+        """Return the SQL condition that a metadata key has one of these values; None: no value."""
         name = self._value(key)
         given = self._value([value for value in values if value is not None])
         held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
@@ -209,7 +209,7 @@ class PgVectorSearcher:
 
 
 class _Search:
-    """The statements of one request."""
+    """Runs the SQL statements of one request."""
 
     def __init__(
         self, schema: str, vector: npt.NDArray[np.float32], request: RankingRequest
@@ -245,7 +245,7 @@ class _Search:
         )
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
-        """Return the nearest of all entries that pass the filter."""
+        """Return the nearest entries, after comparing all entries that pass the filter."""
         found = _FOUND.format(**self._parts)
         return await self._list_candidates(connection, _EACH.format(**self._parts, found=found))
 

@@ -1,4 +1,4 @@
-"""The tables of one build: connections to their server, schema, vector index, rows of entries."""
+"""The tables of one build: names, SQL statements, connections, and conversion of rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _HALF = 4_000
 
 
 class Layout:
-    """Names of an installation's schemas.
+    """Computes the names of an installation's schemas.
 
     Args:
         prefix: distinguishes installations that share a server.
@@ -140,7 +140,7 @@ def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterat
 
 
 def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
-    """Return the statement that creates the vector index if missing; None for too long vectors."""
+    """Return the statement that creates a missing vector index; None if vectors are too long."""
     if dimensions > _HALF:
         return None
     operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
@@ -154,7 +154,7 @@ def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
 
 
 def distance(dimensions: int) -> sql.Composed:
-    """Return the distance between `v.embedding` and the query vector that the index orders by."""
+    """Return the SQL expression of the distance to the query vector that the index orders by."""
     asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
         _cast_to_indexed(sql.Identifier("v", "embedding"), dimensions),
@@ -163,7 +163,7 @@ def distance(dimensions: int) -> sql.Composed:
 
 
 def _cast_to_indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
-    """Return a vector in the precision in which it is indexed."""
+    """Return the SQL expression that converts a vector to the precision of the vector index."""
     if dimensions <= _FULL or dimensions > _HALF:
         return sql.SQL("{}").format(vector)
     return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))
@@ -190,14 +190,14 @@ COLUMNS = (
 
 
 def build_row(entry: Entry) -> dict[str, Any]:
-    """Return the row of an entry to write."""
+    """Return the table row of an entry."""
     return build_row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
 
 
 def build_row_of_stored(
     id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
 ) -> dict[str, Any]:
-    """Return the row of an entry from its stored fields.
+    """Return the table row of an entry, from its stored fields.
 
     Args:
         vector: the entry's vector, of shape (dimensions,).
