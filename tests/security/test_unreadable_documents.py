@@ -11,12 +11,15 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rag_assets.search import Retriever
+from rag_assets.search.access import FlatScopes, ScopedDocument
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder
@@ -117,6 +120,46 @@ def test_no_word_of_an_unreadable_document_changes_an_answer(
     )
     assert len(shared_installation.search(tenant, "secret", mode="text", caller=board)) == 5
     assert ask_oracle(shared_installation, tenant) == before
+
+
+class WithoutBoard(FlatScopes):
+    """A policy of an application that refuses what the scopes in the index allow."""
+
+    def permits(self, caller: Caller, document: ScopedDocument) -> bool:
+        return document.access_scope != "board"
+
+
+def test_unreadable_quotations_displace_none_that_is_readable(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    question = "an order may have at most ten lines"
+    root = shared_installation.home.parent / "sources" / "quotations"
+    steps = "".join(f"    step_{n} = count_stock(part_{n})\n" for n in range(40))
+    open_files = {
+        "refuse.py": f"def refuse(order):\n{steps}    raise ValueError('{question}')\n",
+        **{f"near{n}.py": f"# at most ten order lines may have an order {n}\n" for n in range(15)},
+        **{f"far{n}.py": f"# an order of customer {n}\n" for n in range(120)},
+    }
+    hidden_files = {f"hidden{n}.py": f"# {question}: {n}\n" for n in range(25)}
+    for folder, files in (("open", open_files), ("hidden", hidden_files)):
+        (root / folder).mkdir(parents=True)
+        for name, text in files.items():
+            (root / folder / name).write_text(text)
+    sources = [
+        {"name": name, "root": str(root / name), "include": ["**/*.py"], "scope": scope}
+        for name, scope in (("open", "public"), ("hidden", "board"))
+    ]
+    entry = {**FAST, "profile": "code-memory", "organization": "acme", "project": "quotations"}
+    shared_installation.add_tenant("quotations", **entry, sources=sources)
+    driver.sync("quotations")
+    session = driver.session
+    session.catalog.access.grant(session.catalog.tenants.get("quotations").ref, "board", ["ada"])
+    request = SearchRequest.of(query=question, caller={"principals": ["ada"]})
+    with closing(
+        Retriever(session.catalog, session.store, session.embedders, policy=WithoutBoard())
+    ) as retriever:
+        hits = retriever.search("quotations", request).hits
+    assert hits[0].uri == "open/refuse.py"
 
 
 def test_no_clarification_names_what_is_unreadable(

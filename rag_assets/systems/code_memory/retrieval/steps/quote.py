@@ -27,21 +27,29 @@ class Quote(TrustedStep):
         services: reads the texts of candidates.
     """
 
-    after = ("recall",)
-    before = ("verify",)
+    after = ("verify",)
+    before = ("fuse",)
 
     def __init__(self, services: SearchServices) -> None:
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the ids of these passages to the leading candidates."""
+        """Add the ids of these passages to the leading candidates.
+
+        Only verified candidates are compared, so that passages that the caller may not read take no
+        place among them.
+        """
         quotation = build_quotation(progress.search.request.query)
-        by_words = [one for one in progress.rankings if one.kind == "words"]
-        best = dict.fromkeys(
-            candidate.id for ranking in by_words for candidate in ranking.candidates
-        )
-        ids = [*best][:_MOST_COMPARED]
-        if not reads_code(progress.search.tenant) or quotation is None or not ids:
+        if quotation is None or not reads_code(progress.search.tenant):
+            return progress
+        uris = {
+            candidate.id: candidate.uri
+            for ranking in progress.confirmed.rankings
+            for candidate in ranking.candidates
+            if ranking.kind == "words"
+        }
+        ids = [*uris][:_MOST_COMPARED]
+        if not ids:
             return progress
         with progress.timings.part("walk"):
             entries = await self._services.searcher.entries(
@@ -55,9 +63,6 @@ class Quote(TrustedStep):
         quoting = [id_ for id_, text in texts.items() if quotation.search(text)]
         if not quoting:
             return progress
-        uris = {
-            candidate.id: candidate.uri for ranking in by_words for candidate in ranking.candidates
-        }
         quoting.sort(key=lambda id_: _is_secondary(path_from_uri(uris[id_])))
         walked = progress.walked or Walked(frozenset(), ())
         return replace(progress, walked=replace(walked, leading=(*walked.leading, *quoting)))
