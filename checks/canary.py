@@ -11,7 +11,7 @@ _FIRST_WORDS = 40
 
 
 def build_verdict(result: CanaryResult) -> Verdict:
-    """Require that no probe's vector has moved beyond the limit; a missing answer is a warning."""
+    """Pass if no probe's vector moved too far; a missing answer is a warning."""
     moved = [at for at, distance in enumerate(result.distances) if distance > result.limit]
     known = len(result.distances)
     return Verdict(

@@ -14,7 +14,7 @@ def build_verdict(
     security: SecurityStanding,
     refused: CatalogSetBack | None,
 ) -> Verdict:
-    """Require that the catalog lacks no change.
+    """Pass if the catalog lacks no change.
 
     Args:
         standing: whether the catalog lacks changes of the tenant.

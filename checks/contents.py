@@ -9,7 +9,7 @@ from rag_assets.pipeline.source_contents import ContentsReport, compare_contents
 
 
 def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
-    """Require that no document differs from its source unnoticed.
+    """Pass if no document differs from its source unnoticed.
 
     Args:
         report: report of the comparison.

@@ -95,7 +95,7 @@ def vector_faults(
 def build_vectors_verdict(
     faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
-    """Require that every vector in use is a unit vector of the embedder's dimension."""
+    """Pass if every vector in use is a unit vector of the embedder's dimension."""
     texts = {document.fault.text_sha256 for document in faulty}
     named = {document.uri for document in faulty}
     description = (
@@ -119,7 +119,11 @@ def build_vectors_verdict(
 
 
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
-    """Require that the live mapping, the generation's row and the serving one's row agree."""
+    """Pass if each index has the dimensions of its build, and every vector.
+
+    The serving build must also have the dimensions of the tenant's present embedder, if it was made
+    with that.
+    """
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
     for shape in shapes:

@@ -9,7 +9,7 @@ from rag_assets.common.errors import DiskFull
 
 
 def build_verdict(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> Verdict:
-    """Require that no disk is nearly full.
+    """Pass if no disk is nearly full.
 
     Args:
         disks: disks of the installation's folders.

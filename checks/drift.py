@@ -12,7 +12,7 @@ from rag_assets.pipeline.drift import IndexState, inspect_index
 def build_states_verdict(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that every live generation has exactly its entries, in the index it was written to.
+    """Pass if every live generation has exactly its entries, in the index it was written to.
 
     Args:
         states: the comparison of each generation.

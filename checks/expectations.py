@@ -90,7 +90,7 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
 
 
 def build_verdict(outcome: Validation, rules: int, docs: Path) -> Verdict:
-    """Require that every rule holds for every row."""
+    """Pass if every rule holds for every row."""
     broken, rows = outcome.broken, outcome.rows
     counts: Counter[str] = Counter()
     for rule in broken:

@@ -18,7 +18,7 @@ _FAULTS = {
 def build_verdict(
     drift: LakeDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that the lake has all rows that the live builds need, in readable files.
+    """Pass if the lake has all rows that the live builds need, in readable files.
 
     Args:
         uris: names of documents by id.

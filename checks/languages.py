@@ -20,7 +20,7 @@ TOLERATED_SHARE = 0.05
 
 
 def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
-    """Require that the embedder supports nearly all documents.
+    """Pass if the embedder supports nearly all documents.
 
     Args:
         embedder_id: id of the build's embedder.

@@ -8,7 +8,7 @@ from rag_assets.storage.catalog.migrate import other_programs
 
 
 def build_verdict(others: Sequence[str]) -> Verdict:
-    """Require that every program has the schema of this one.
+    """Pass if every program has the schema of this one.
 
     Args:
         others: connections of programs with a different schema.

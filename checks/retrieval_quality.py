@@ -18,7 +18,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 
 
 def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """Require that a build's measures reach those of the serving build, minus the tolerance."""
+    """Pass if a build's measures reach those of the serving build, minus the tolerance."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"

@@ -129,7 +129,7 @@ class Gate:
 
 
 def build_verdict(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
-    """Require that no credential remains; chunks that the pipeline dropped are only a note."""
+    """Pass if no credential remains; dropped chunks are only a note."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
         description = (

@@ -110,7 +110,7 @@ def behind_at_source(
 def build_verdict(
     behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime
 ) -> Verdict:
-    """Require that no document lags for longer than the limit.
+    """Pass if no document lags for longer than the limit.
 
     Documents with an uncertain lag, and those that wait for a person's decision, cause only a
     warning.

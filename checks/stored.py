@@ -9,7 +9,7 @@ from rag_assets.pipeline.source_contents import StoredDrift, compare_stored
 
 
 def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
-    """Require that stored contents of documents exist, are unaltered, and belong to a document.
+    """Pass if stored contents of documents exist, are unaltered, and belong to a document.
 
     Args:
         drifts: the comparison of each store.

@@ -81,7 +81,10 @@ class CheckContext:
 
     @contextmanager
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:
-        """Yield the tenant while no other process writes for it; None if one keeps writing."""
+        """Yield the tenant while no other process writes for it.
+
+        Yield None if another process keeps writing, and for the check of a single build.
+        """
         with ExitStack() as stack:
             try:
                 tenant = stack.enter_context(self.locked(what)) if self.build is None else None

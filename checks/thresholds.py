@@ -12,7 +12,7 @@ SEARCHES = 50
 
 
 def build_verdict(events: Sequence[Event], tenant_id: str) -> Verdict:
-    """Require that at least one of the last searches with a threshold found a chunk.
+    """Pass if one of the last searches found a passage, or there were fewer than 50.
 
     Args:
         events: the end events of the last searches, without failed searches.

@@ -12,7 +12,7 @@ from rag_assets.pipeline.separate_vectors import BesideState, compare_separate_v
 
 
 def build_verdict(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
-    """Require that every separate vector store has exactly the vectors of its build.
+    """Pass if every separate vector store has exactly the vectors of its build.
 
     Args:
         states: state of each build with such a store.

@@ -191,7 +191,7 @@ class _Facts:
 
 
 def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """Return the wanted build; while it is not published, also the serving build."""
+    """Return the wanted build, and the serving build if that is another one that can be written."""
     # This is not always the newest build, because the configuration may have returned to an earlier
     # one.
     build = wanted_build(live, of.tenant, of.embedder_id)

@@ -209,7 +209,7 @@ class Asked:
 
     Attributes:
         hits: hits by question id, best first; one for each passage, since passages are judged.
-        unranked: questions whose hits were not reranked, because the reranker failed.
+        unranked: number of questions whose hits were not reranked, because the reranker failed.
         embedded: number of questions that were embedded, and charged, for this search.
     """
 

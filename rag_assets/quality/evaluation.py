@@ -75,8 +75,8 @@ class Evaluation:
         synthetic: measures for the questions that were made from headings.
         gone: by question id, paths in judgements that match no present document.
         unmeasured: questions whose answers are only in documents that are gone.
-        unanswerable: questions without an answer in the documents.
-        unranked: questions whose hits were not reranked, because the reranker failed.
+        unanswerable: number of questions without an answer in the documents.
+        unranked: number of questions whose hits were not reranked, because the reranker failed.
         embedded: number of questions that were embedded, and charged, for this evaluation.
     """
 

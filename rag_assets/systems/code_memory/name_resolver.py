@@ -155,9 +155,7 @@ class NameResolver:
     def coverage(self) -> str:
         """Return how the files of each language were read, for the end of an answer about uses."""
         counts = Counter(filter(None, map(_language, self._uris)))
-        unread = sum(
-            _language(without_name.uri) != "" for without_name in self.view.without_names(_OF_FILES)
-        )
+        unread = sum(_language(file.uri) != "" for file in self.view.without_names(_OF_FILES))
         by_name = tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [

@@ -49,7 +49,7 @@ def test_ranked_modes_have_the_measures_of_their_rules() -> None:
         assert _values(ranked, mode)["ndcg"] == pytest.approx(
             _ndcg(found, _order(found, rule(found)))
         )
-    assert [of_question[0] for of_question in ranked.programs["text"]] == [
+    assert [ids[0] for ids in ranked.programs["text"]] == [
         int(ids[0]) for ids in listed.word_ids
     ]
 

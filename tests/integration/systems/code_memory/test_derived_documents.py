@@ -554,7 +554,7 @@ def test_hits_name_the_commit_and_whether_their_file_differs(
     first = asked(driver, tenant, question)
     of_files = [hit.origin for hit in first.hits if hit.uri.startswith("repo/")]
     assert of_files
-    assert {(of_file.commit, of_file.differs) for of_file in of_files if of_file} == {
+    assert {(origin.commit, origin.differs) for origin in of_files if origin} == {
         (commit, False)
     }
     assert None not in of_files
