@@ -119,7 +119,7 @@ def build_vectors_verdict(
 
 
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
-    """Pass if each index has the dimensions of its build, and every vector.
+    """Pass if each index has the dimensions of its build, and each entry has a vector.
 
     The serving build must also have the dimensions of the tenant's present embedder, if it was made
     with that.

@@ -51,7 +51,7 @@ def find_fault(
 def build_verdict(
     tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
-    """Pass if no entry violates isolation, and that the alias shows only this tenant.
+    """Pass if no entry violates isolation, and the alias shows only this tenant.
 
     Args:
         violations: the violations found.

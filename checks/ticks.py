@@ -12,7 +12,7 @@ from rag_assets.runtime.stack import LocalStack, ServiceStatus
 
 
 def build_verdict(daemon: ServiceStatus, now: datetime) -> Verdict:
-    """Pass if the sensors tick if the daemon runs.
+    """Pass if the sensors tick, or the daemon does not run.
 
     Args:
         daemon: state of the daemon.

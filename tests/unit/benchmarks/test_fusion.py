@@ -49,9 +49,7 @@ def test_ranked_modes_have_the_measures_of_their_rules() -> None:
         assert _values(ranked, mode)["ndcg"] == pytest.approx(
             _ndcg(found, _order(found, rule(found)))
         )
-    assert [ids[0] for ids in ranked.programs["text"]] == [
-        int(ids[0]) for ids in listed.word_ids
-    ]
+    assert [ids[0] for ids in ranked.programs["text"]] == [int(ids[0]) for ids in listed.word_ids]
 
 
 def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:

@@ -554,9 +554,7 @@ def test_hits_name_the_commit_and_whether_their_file_differs(
     first = asked(driver, tenant, question)
     of_files = [hit.origin for hit in first.hits if hit.uri.startswith("repo/")]
     assert of_files
-    assert {(origin.commit, origin.differs) for origin in of_files if origin} == {
-        (commit, False)
-    }
+    assert {(origin.commit, origin.differs) for origin in of_files if origin} == {(commit, False)}
     assert None not in of_files
     assert all(hit.origin is None for hit in first.hits if hit.uri.startswith("repo.derived/"))
     made.write({"app/Models/Invoice.php": FILES["app/Models/Invoice.php"] + "\n// later\n"})
