@@ -39,6 +39,7 @@ from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.documents.model import CatalogDocument, DocumentChange
+from rag_assets.tenants.model import Tenant
 
 _BATCH = 500
 _URGENT = 100
@@ -133,6 +134,7 @@ def list_documents(
         relist=allow_deletes and not reuse_listings,
         reuse_listings=reuse_listings,
     )
+    declared_types = _list_declared_types(ctx.tenant)
     for planned in plans:
         plan = _hold_if_set_back(ctx, planned)
         _record_departures(ctx, plan, is_confirmed=allow_deletes)
@@ -141,7 +143,7 @@ def list_documents(
             failures.append(failure)
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
-        names = MaskedNames(plan.known, masker)
+        names = MaskedNames(plan.known, masker, declared_types)
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
@@ -169,7 +171,8 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     masker = _masker(ctx, scanner)
     for plan in plans:
         if plan.listing is not None:
-            _record(ctx, plan, plan.listing, plan.known, MaskedNames(plan.known, masker))
+            names = MaskedNames(plan.known, masker, _list_declared_types(ctx.tenant))
+            _record(ctx, plan, plan.listing, plan.known, names)
     return True
 
 
@@ -391,6 +394,12 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     return ListingReport(removed=removed, held=held)
 
 
+def _list_declared_types(tenant: Tenant) -> frozenset[str]:
+    """Return the source types that the tenant's kinds of sources and chunkers declare."""
+    kinds = [tenant.source_kind(source) for source in tenant.sources]
+    return tenant.chunk_types.union(*(kind.source_types or () for kind in kinds))
+
+
 def _row(
     change: Change,
     listed_at_ns: int,
@@ -402,10 +411,6 @@ def _row(
     metadata = names.source_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
-    # Only records have types that an application chooses.
-    source_type = document.source_type
-    if document.revision is not None:
-        source_type = names.masked(source_type)
     error = None if change.error is None else names.masked(change.error.message)
     kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
@@ -416,7 +421,7 @@ def _row(
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=source_type,
+        source_type=names.source_type(document),
         path=names.path(document).encode("utf-8", "surrogateescape"),
         uri=names.uri(document),
         facts=document.facts,

@@ -60,11 +60,26 @@ class MaskedNames:
 
     Names in the catalog were masked when they were added. The scanner takes a quarter of a second
     to load, so it is not used again if only contents changed.
+
+    Args:
+        known: the documents of the source that the catalog has.
+        declared_types: source types that programs declare, and so need no masking.
     """
 
-    def __init__(self, known: Iterable[CatalogDocument], masker: Masker) -> None:
+    def __init__(
+        self,
+        known: Iterable[CatalogDocument],
+        masker: Masker,
+        declared_types: Collection[str] = (),
+    ) -> None:
         self._uris = {row.document_id: row.uri for row in known if row.status != "DELETED"}
         self._masker = masker
+        self._declared_types = declared_types
+
+    def source_type(self, document: ListedDocument) -> str:
+        """Return a document's source type; with credentials masked if its source chose it."""
+        is_declared = document.source_type in self._declared_types
+        return document.source_type if is_declared else self.masked(document.source_type)
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
         """Scan the metadata of many documents together."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rag_assets.ingest.sources.model import NO_METADATA, ListedDocument, SourceMetadata, build_uri
@@ -41,6 +43,15 @@ def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: Mask
     )
     assert names.uri(document).startswith("https://wiki.example/?key=")
     assert TOKEN not in names.uri(document)
+
+
+def test_only_a_declared_type_is_kept_as_it_is() -> None:
+    names = MaskedNames([], Masker(shared_scanner()), declared_types={"controller"})
+    document = ListedDocument(
+        *("repo", "a.php", "id", build_uri("repo", "a.php"), None, 1, 0, 0, 1), source_type=TOKEN
+    )
+    assert TOKEN not in names.source_type(document)
+    assert names.source_type(replace(document, source_type="controller")) == "controller"
 
 
 def test_listing_pace_lists_rarely_and_sooner_after_a_change() -> None:
