@@ -1,8 +1,8 @@
-"""Run what failed in a full run once more, alone: `python -m tests.again`.
+"""Run the tests that failed in a full run once more, alone: `python -m tests.again`.
 
 A full run has three workers, their servers and daemons on two cores. A test that waits for a
-process may fail there and pass alone: its name is printed, so that somebody repairs it. More than
-three failures are not blamed on the load, and nothing is run again.
+process may fail there and pass alone. Its name is printed, so that somebody repairs it. If more
+than three tests failed, the load is not the cause, and none is run again.
 """
 
 from __future__ import annotations

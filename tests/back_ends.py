@@ -1,8 +1,8 @@
-"""What answers vector searches: tests that this can break run once with each.
+"""Vector back ends: tests that depend on the back end run once with each.
 
-Such a module says `pytestmark = EACH_BACK_END`: its installation, and so each of its tenants that
-the driver syncs, then has its vectors searched in Elasticsearch, or in Postgres. What words find,
-what is recorded and how things are cited is the same code for both.
+A module sets `pytestmark = EACH_BACK_END`. The vectors of its installation's tenants are then
+searched in Elasticsearch, or in Postgres. Word search, records and citations are the same code for
+both.
 """
 
 from __future__ import annotations

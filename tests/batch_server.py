@@ -1,7 +1,7 @@
-"""Batches at llmock, a server that is not ours, and what can become of them there.
+"""Batches at llmock, an independent server of OpenAI's API, with every way in which they can end.
 
-llmock runs in the tests' own process and takes three seconds for a batch, whatever it holds: a
-test says itself when one ends, and how.
+llmock runs in the process of the tests. It takes three seconds for a batch of any size, so a test
+ends batches itself.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 
 class BatchServer:
-    """llmock's batches.
+    """The batches of llmock.
 
     Args:
-        llmock: the server.
-        monkeypatch: puts back what is changed.
+        monkeypatch: restores the state of the server.
     """
 
     def __init__(self, llmock: LLMock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,36 +36,36 @@ class BatchServer:
 
     @property
     def base_url(self) -> str:
-        """Where OpenAI's interface is."""
+        """Return the address of the OpenAI API."""
         return self.llmock.base_url("openai")
 
     @property
     def batches(self) -> list[dict[str, Any]]:
-        """What was handed over, the oldest first."""
+        """Return the submitted batches, oldest first."""
         return list(self._state._batches.values())
 
     @property
     def texts(self) -> list[list[str]]:
-        """The texts of each batch."""
+        """Return the texts of each batch."""
         return [
             [json.loads(line)["body"]["input"] for line in self._input(batch).splitlines()]
             for batch in self.batches
         ]
 
     def finish(self) -> None:
-        """Let every batch end."""
+        """Complete every batch."""
         for batch in self.batches:
             batch["ready_at"] = time.time() - 1
             self._state._refresh(batch)
 
     def end(self, status: str, **fields: Any) -> None:
-        """End every batch that has not, with no result."""
+        """End every batch that is still running, without a result."""
         for batch in self.batches:
             if not batch["done"]:
                 batch.update({"status": status, "done": True, "ready_at": None, **fields})
 
     def change_results(self, change: Callable[[list[dict[str, Any]]], list[Any]]) -> None:
-        """Change the lines of what came out of the last batch."""
+        """Change the result lines of the last batch."""
         file = self._state._files[self.batches[-1]["output_file_id"]]
         lines = change([json.loads(line) for line in file["content"].splitlines()])
         file["content"] = "\n".join(
@@ -74,12 +73,12 @@ class BatchServer:
         )
 
     def lose_results(self) -> None:
-        """Have no file of the last batch's results any more."""
+        """Delete the result file of the last batch."""
         del self._state._files[self.batches[-1]["output_file_id"]]
 
     @contextmanager
     def refusing_results(self) -> Iterator[None]:
-        """Give meanwhile no sensible answer about where the last batch's results are."""
+        """Return an invalid id for the result file of the last batch, within the block."""
         batch = self.batches[-1]
         file_id = batch["output_file_id"]
         batch["output_file_id"] = "?"

@@ -1,4 +1,4 @@
-"""Work that is done beside a test, in threads of its own."""
+"""Background work during a test, in threads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def beside(stop: threading.Event, *works: Callable[[], None]) -> Iterator[None]:
-    """Have works done until the block ends.
+    """Run each function in a thread until the block ends.
 
     Args:
-        stop: set then; each work heeds it.
-        works: what is done, each in a thread.
+        stop: set at the end; each function must return soon after that.
     """
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:

@@ -1,7 +1,7 @@
-"""A real Chromium, and another site whose pages it opens.
+"""A real Chromium, and a second site whose pages it opens.
 
-Debian calls the package `chromium`; RAG_ASSETS_TEST_BROWSER names the program where it is none of
-the usual ones. Without any, the tests that need one are skipped.
+Debian's package is called `chromium`. RAG_ASSETS_TEST_BROWSER names a program with another name.
+Without a browser, the tests that need one are skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FLAGS = (
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser with a profile of its own."""
+    """Start a browser with a new profile."""
     named = os.environ.get("RAG_ASSETS_TEST_BROWSER")
     program = named or next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
@@ -46,7 +46,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class OtherSite:
-    """A site of somebody else; its pages are what a test puts there."""
+    """A site with another origin, whose pages are written by the test."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
@@ -66,7 +66,7 @@ class OtherSite:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
     def page(self, html: str) -> str:
-        """Publish a page; returns its address."""
+        """Publish a page; return its address."""
         path = f"/{len(self.pages)}"
         self.pages[path] = f"<!doctype html><title>other site</title>{html}"
         return f"http://{OTHER_SITE}:{self.server.server_port}{path}"
@@ -74,7 +74,7 @@ class OtherSite:
 
 @contextmanager
 def other_site() -> Iterator[OtherSite]:
-    """The site, served meanwhile."""
+    """Serve the site within the block."""
     site = OtherSite()
     thread = threading.Thread(target=site.server.serve_forever, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Chunkers for tests: their parameters as exact numbers, and the passages that they cut."""
+"""Chunkers for tests: their parameters as exact numbers, and the chunks that they produce."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def require_records_by_default(profile: str) -> None:
 
 
 def require_levels(chunker: str, levels: int | None, below_three: int, below_four: int) -> None:
-    """Require that a chunker cuts a text with a heading of level 3, or 4, into so many chunks.
+    """Require that a chunker splits a text below a heading of level 3, or 4, into so many chunks.
 
     Args:
-        levels: the tenant's setting; None for the chunker's own.
+        levels: the tenant's setting; None for the chunker's default.
     """
     given = {"chunker": chunker, "max_tokens": 1_500, "overlap": 0}
     chosen = ChunkerConfig.model_validate({**given, "levels": levels}).parameters

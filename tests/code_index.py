@@ -1,6 +1,6 @@
-"""All that a tenant of source code holds, keyed by names: equal for equal files, however it came.
+"""Everything that a code tenant stores, keyed by names, so that tenants can be compared.
 
-What one tenant has after any history is compared with what a fresh one makes of the same files.
+A tenant that followed any history must store the same as a new tenant of the same files.
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ Held: TypeAlias = Counter[tuple[Any, ...]]
 
 
 def index_of(ctx: TenantContext, *, asked: int = _ASKED) -> Held:
-    """All that answers searches and walks of a tenant, and nothing that only it has.
+    """Return everything that answers a tenant's searches and walks, without ids of its own.
 
     Args:
-        ctx: of the tenant.
-        asked: the most names of definitions whose relations are asked for.
+        asked: maximum number of definitions whose relations are compared.
     """
     held: Held = Counter()
     for part in (_documents, _entries, _rows, _records):
@@ -59,13 +58,13 @@ def index_of(ctx: TenantContext, *, asked: int = _ASKED) -> Held:
 
 
 def differences(one: Held, other: Held) -> list[str]:
-    """What two tenants do not have in common, some of it."""
+    """Return up to 40 differences between two tenants."""
     found = [f"- {item}" for item in one - other] + [f"+ {item}" for item in other - one]
     return sorted((line[:_SHOWN] for line in found), key=lambda line: line[2:])[:40]
 
 
 def left_over(ctx: TenantContext) -> list[str]:
-    """Rows of relations whose text no version has."""
+    """Return the keys of relations whose text belongs to no version."""
     return code_catalog(ctx.catalog).relation_drift.orphaned_texts(ctx.ref.id)
 
 
@@ -90,7 +89,7 @@ def _entries(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
 
 
 def _rows(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
-    """Symbols, edges and kinds of each document."""
+    """Yield the symbols, edges and kinds of each document."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     assert serving is not None
     with ctx.catalog.database.begin() as connection:
@@ -126,7 +125,7 @@ def _rows(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
 
 
 def _records(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
-    """Derived documents, and what is not known of them."""
+    """Yield derived documents, and the gaps that derivation reported."""
     kept = source_records.c
     with ctx.catalog.database.begin() as connection:
         query = select(kept.source, kept.source_type, kept.source_id, kept.record_key, kept.text)
@@ -140,7 +139,7 @@ def _records(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
 
 
 def _answers(ctx: TenantContext, held: Held, asked: int) -> Iterator[tuple[Any, ...]]:
-    """The relations of some names, of which any history leaves the same ones."""
+    """Yield the relations of a sample of names, which do not depend on the history."""
     walker = Walker(ctx.catalog)
     defined = sorted({row[3] for row in held if row[0] == "symbols"})
     named = sorted({row[5] for row in held if row[0] == "edges"})

@@ -1,4 +1,4 @@
-"""What tests share: one Postgres and one Elasticsearch per session, an installation per test."""
+"""Shared fixtures: one Postgres and one Elasticsearch per session, one installation per test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.servers import (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
+    """Give the workers of a session one Postgres, one Elasticsearch, and one set of rules."""
     hide_as_asked()
     gc.disable()  # What collecting tests imports and makes outlives them: see below.
     heed_signals()
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector pass over what outlives all tests: a seventh of their time."""
+    """Exclude the results of collection from garbage collection: tests take a seventh less time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
@@ -58,10 +58,10 @@ def pytest_collection_finish() -> None:
 
 
 def heed_signals() -> None:
-    """Heed the signals that servers are stopped with, which what started us may have ignored.
+    """Restore the default handlers of the signals that stop servers, if our parent ignores them.
 
-    Processes inherit it: each server of each test would be killed only when its time to stop is
-    over, half a minute later.
+    Processes inherit ignored signals: each server of each test would run until it is killed, half a
+    minute later.
     """
     usual = {signal.SIGINT: signal.default_int_handler}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
@@ -86,14 +86,14 @@ def elasticsearch_url() -> Iterator[str]:
 def installation(
     postgres_url: str, elasticsearch_url: str, tmp_path: Path
 ) -> Iterator[Installation]:
-    """An installation of its own on the shared servers, empty, removed afterwards."""
+    """Return a new, empty installation on the shared servers; it is removed afterwards."""
     with new_installation(tmp_path / "home", postgres_url, elasticsearch_url) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def back_end(request: pytest.FixtureRequest) -> BackEnd:
-    """What answers vector searches in the shared installation; see tests.back_ends."""
+    """Return the vector back end of the shared installation; see tests.back_ends."""
     chosen: BackEnd = getattr(request, "param", "elasticsearch")
     return chosen
 
@@ -105,7 +105,7 @@ def shared_installation(
     tmp_path_factory: pytest.TempPathFactory,
     back_end: BackEnd,
 ) -> Iterator[Installation]:
-    """An installation that the tests of one module share; each takes a tenant of its own."""
+    """Return an installation that the tests of one module share; each test uses its own tenant."""
     home = tmp_path_factory.mktemp("shared") / "home"
     with new_installation(home, postgres_url, elasticsearch_url, back_end) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What work costs: the processor's time, without what coverage adds to it."""
+"""Measurements of CPU time, without the overhead of coverage."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ATTEMPTS = 3
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Without coverage, which makes long computations half as long again.
+    """Pause coverage, which makes long computations 50 % slower.
 
-    For work whose lines other tests execute too.
+    Only for code whose lines are also covered by other tests.
     """
     tracer = Coverage.current()
     if tracer is None:
@@ -30,15 +30,15 @@ def untraced() -> Iterator[None]:
 
 
 def assert_linear(work: Callable[[int], object], size: int, *, times: int = 8) -> None:
-    """Fail if the cost of some work grows with the square of its size.
+    """Fail if the cost of a function grows with the square of its size.
 
-    A garbage collection or a busy neighbour adds to a measurement, and takes from none: of
-    several, the least counts, and the costly one is repeated only if it seems to be too much.
+    A garbage collection or a busy neighbour can only add to a measurement. So the smallest of
+    several is used, and the expensive one is repeated only if it seems too large.
 
     Args:
         work: called with a size.
-        size: the small one of two.
-        times: by how much the other is larger.
+        size: the smaller of two sizes.
+        times: the factor between them.
     """
 
     def cost(of: int) -> float:

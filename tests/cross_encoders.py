@@ -1,9 +1,9 @@
-"""Tiny cross-encoders, made in a millisecond: real ONNX models that order passages by their words.
+"""Tiny cross-encoders, made in a millisecond: real ONNX models that rank passages by their words.
 
     folder = cross_encoder(tmp_path / "model")
 
-scores a passage by how many word pieces of the question it has. Pairs are cut by the shipped
-model's tokenizer.
+The score of a passage is the number of its word pieces that are also in the question. Pairs are
+truncated by the tokenizer of the shipped model.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ _LAST_SPECIAL = 103
 def cross_encoder(
     folder: Path, *, classes: int = 1, spoilt: bool = False, window: int = 128
 ) -> Path:
-    """Write a folder with a model that counts shared word pieces.
+    """Write a model that counts shared word pieces; return its folder.
 
     Args:
-        folder: where to.
-        classes: of its output; of two, the second is the positive one.
-        spoilt: its scores are no numbers as soon as anything is shared.
-        window: word pieces that it says it reads.
+        classes: number of outputs; of two, the second is the positive class.
+        spoilt: whether scores are NaN as soon as a word piece is shared.
+        window: maximum number of word pieces in the model's configuration.
     """
     node = helper.make_node
     weights = [[1.0]] if classes == 1 else [[-0.5, 0.5, *[0.0] * (classes - 2)]]
@@ -63,11 +62,10 @@ def cross_encoder(
 
 
 def encoder_of_tokens(folder: Path, *, words: int = 40_000) -> Path:
-    """Write a folder with a model that makes vectors of word pieces, as an embedder does.
+    """Write a model that returns a vector for each word piece, as an embedder does.
 
     Args:
-        folder: where to.
-        words: word pieces that it knows; it fails at others.
+        words: size of the vocabulary; the model fails on other word pieces.
     """
     table = numpy_helper.from_array(np.ones((words, 3), np.float32), "table")
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["logits"])]

@@ -1,6 +1,6 @@
-"""Databases for tests: copies of one in which the catalog and Dagster have made their tables.
+"""Databases for tests, copied from a template that has the tables of the catalog and of Dagster.
 
-To make the tables takes an installation half a second of computing; to copy them, a tenth of one.
+Creating the tables takes half a second of CPU; a copy takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_ro
 
 
 def create_database(postgres_url: str, name: str) -> str:
-    """Create a database in which all tables are there and empty; returns its URL."""
+    """Create a database with all tables, which are empty; return its URL."""
     execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, _template(postgres_url))
     return url_of(postgres_url, name)
 
 
 def create_empty_database(postgres_url: str, name: str) -> str:
-    """Create a database without tables; returns its URL."""
+    """Create a database without tables; return its URL."""
     execute(postgres_url, "CREATE DATABASE {}", name)
     return url_of(postgres_url, name)
 
 
 def recreate_database(url: str) -> None:
-    """Replace a database by an empty one, whoever is connected to it."""
+    """Replace a database with an empty one, even if it has connections."""
     name, server = name_of(url), url_of(url, "postgres")
     drop_database(server, name)
     execute(server, "CREATE DATABASE {}", name)
 
 
 def drop_database(postgres_url: str, name: str) -> None:
-    """Drop a database with its roles, whoever is connected to it."""
+    """Drop a database and its roles, even if it has connections."""
     execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
     for role in ROLES:
         execute(postgres_url, "DROP ROLE IF EXISTS {}", f"{name}_{role}")
 
 
 def roles_of(url: str) -> Mapping[Role, str]:
-    """Create the roles of a database; returns an address for each.
+    """Create the roles of a database; return a URL for each.
 
-    What is connected by them stays: the passwords are always the same.
+    Open connections stay valid, because the passwords are always the same.
     """
     passwords: dict[Role, str] = {role: f"example-{role}" for role in ROLES}
     create_roles(url, passwords)
@@ -66,7 +66,7 @@ def roles_of(url: str) -> Mapping[Role, str]:
 
 
 def as_service(session: Session) -> Catalog:
-    """Return the catalog of a session as `rag-assets serve` opens it: with fewer rights."""
+    """Return the catalog of a session with the rights that `rag-assets serve` has."""
     own = session.catalog.database
     catalog = Catalog(Database(roles_of(own.driver_url)["service"]))
     catalog.database.after_raise = own.after_raise
@@ -75,18 +75,18 @@ def as_service(session: Session) -> Catalog:
 
 
 def drop_template(postgres_url: str) -> None:
-    """Drop what `create_database` copies, if this process made one."""
+    """Drop the template of `create_database`, if this process created it."""
     if _template.cache_info().currsize:
         drop_database(postgres_url, _template(postgres_url))
 
 
 def url_of(postgres_url: str, name: str) -> str:
-    """The URL of another database of a server."""
+    """Return the URL of another database of a server."""
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
 
 
 def name_of(url: str) -> str:
-    """The name of a database, from its URL."""
+    """Return the name of the database in a URL."""
     return urlsplit(url).path.removeprefix("/")
 
 
@@ -111,6 +111,6 @@ def _template(postgres_url: str) -> str:
 
 
 def execute(postgres_url: str, statement: str, *names: str) -> None:
-    """Execute a statement on a server, outside of a transaction, with names in it."""
+    """Execute a statement outside of a transaction, with quoted names."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

@@ -1,4 +1,4 @@
-"""Distributions for tests: metadata on the path, wheels of the project, and where they install."""
+"""Distributions for tests: metadata on Python's path, wheels of the project, and environments."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def distribution(folder: Path, name: str, systems: Mapping[str, str], version: str = "1.0") -> None:
-    """Install the metadata of a distribution into a folder that is on the path of Python.
+    """Write the metadata of an installed distribution.
 
     Args:
-        folder: of site packages.
-        name: of the distribution.
+        folder: a folder on Python's path.
         systems: entry points of systems, as "module:attribute" by name.
-        version: of the distribution.
     """
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
@@ -54,7 +52,7 @@ def find_dependencies(*requirements: str) -> dict[str, metadata.Distribution]:
 def _requirements(
     distribution: metadata.Distribution, extras: Collection[str]
 ) -> Iterator[Requirement]:
-    """Yield what a distribution requires here with these extras."""
+    """Yield the requirements of a distribution that apply here with these extras."""
     for line in distribution.requires or ():
         needed = Requirement(line)
         chosen = [{"extra": extra} for extra in (*extras, "")]
@@ -64,7 +62,7 @@ def _requirements(
 
 
 def wheel_requirements(wheel: Path, extras: Collection[str] = ()) -> list[str]:
-    """Return what the metadata of a wheel requires here with these extras."""
+    """Return the requirements of a wheel that apply here with these extras."""
     info = "-".join(wheel.name.split("-")[:2]) + ".dist-info/"
     distribution = metadata.PathDistribution(zipfile.Path(wheel, info))
     return [str(needed) for needed in _requirements(distribution, extras)]
@@ -74,8 +72,8 @@ def build_wheel(folder: Path, project: str = ".") -> Path:
     """Build a wheel from a copy of the sources, without network; return its path.
 
     Args:
-        folder: an empty one, for the copy and the wheel.
-        project: the folder of its pyproject.toml in the checkout.
+        folder: an empty folder for the copy and the wheel.
+        project: the folder of the project's pyproject.toml in the checkout.
     """
     source = folder / "source"
     for name in _SOURCES:
@@ -90,14 +88,13 @@ def build_wheel(folder: Path, project: str = ".") -> Path:
 
 
 def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) -> Path:
-    """Install a wheel into a new environment that has nothing but what the wheel requires.
+    """Install a wheel into a new environment that has only the packages that the wheel requires.
 
-    The required packages are those of the tests, linked: tools of the tests are not among them.
+    These packages are linked from the environment of the tests.
 
     Args:
-        wheel: of rag-assets.
         environment: a folder that does not exist.
-        extras: whose packages are installed as well.
+        extras: extras of the wheel that are installed too.
 
     Returns:
         The folder of the environment's programs.
@@ -119,7 +116,7 @@ def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) ->
 
 
 def _top_level_of(distributions: Iterable[metadata.Distribution], installed: Path) -> Iterator[str]:
-    """Yield the files and folders of site-packages that distributions consist of."""
+    """Yield the top-level files and folders in site-packages that belong to distributions."""
     for distribution in distributions:
         tops = {file.parts[0] for file in distribution.files or ()}
         yield from sorted(top for top in tops if top != ".." and (installed / top).exists())

@@ -1,7 +1,6 @@
 """The chain without Dagster: the five stages in order, under the tenant's lock, until drained.
 
-A run in process costs about a second of Dagster's own; where the stages themselves are tested,
-this does the same work in a fraction of it.
+A Dagster run in process costs about a second. Tests of the stages themselves save this time.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LOCK_SECONDS = 30.0
 
 
 def tenant_named_after(request: pytest.FixtureRequest) -> str:
-    """A tenant's id made of a test's name."""
+    """Return a tenant id that is derived from the name of a test."""
     return (
         re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
         .strip("-")[:60]
@@ -46,12 +45,11 @@ def tenant_named_after(request: pytest.FixtureRequest) -> str:
 
 
 class Driver:
-    """Drives tenants of one installation; keeps its connections for all of them.
+    """Syncs tenants of one installation over the same connections.
 
     Args:
-        installation: whose tenants.
-        limits: of each run's slice.
-        has_changed: what the change watcher tells a run.
+        limits: of the slice of each run.
+        has_changed: reports changed paths, as the change watcher does.
     """
 
     def __init__(
@@ -66,17 +64,17 @@ class Driver:
 
     @cached_property
     def session(self) -> Session:
-        """The session that all work is done in."""
+        """Return the session of all work."""
         return self._installation.session()
 
     @cached_property
     def scanner(self) -> SecretScanner:
-        """Finds credentials, with what is compiled of its rules."""
+        """Return a scanner for credentials with compiled rules."""
         return SecretScanner(self.session.settings.local / "cache")
 
     @contextmanager
     def locked(self, tenant_id: str) -> Iterator[TenantContext]:
-        """The context of a tenant's stages, under its lock, with tenants.yaml read again."""
+        """Read tenants.yaml again and yield the context of a tenant's stages, under its lock."""
         catalog = self.session.catalog
         self.session.reconcile()
         record = catalog.tenants.get(tenant_id)
@@ -102,7 +100,7 @@ class Driver:
             )
 
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:
-        """Carry everything through the chain; returns what was done over all runs."""
+        """Sync a tenant until nothing is pending; return the counts over all runs."""
         with self.locked(tenant_id) as ctx:
             done = drain(ctx, self.scanner, allow_deletes=allow_deletes)
             if self._installation.back_end == "pgvector":
@@ -110,13 +108,13 @@ class Driver:
             return done
 
     def run_once(self, tenant_id: str) -> Counter[str]:
-        """One run's slice; returns what was done, and how many documents are `pending`."""
+        """Run one slice; return its counts, with the number of `pending` documents."""
         with self.locked(tenant_id) as ctx:
             return run_slice(ctx, self.scanner)
 
 
 def _have_vectors_answer(ctx: TenantContext) -> None:
-    """Bring vectors to Postgres, as the end of a sync does for workspaces alone."""
+    """Copy vectors to Postgres, as the end of a workspace's sync does."""
     table = ctx.catalog.generations
     if serving := table.serving(ctx.ref.id):
         FOLLOW_UP.finish(ctx, serving)
@@ -128,7 +126,7 @@ def _have_vectors_answer(ctx: TenantContext) -> None:
 def drain(
     ctx: TenantContext, scanner: SecretScanner, *, allow_deletes: bool = False
 ) -> Counter[str]:
-    """Run slices until nothing is pending; the first lists files, as in a sync."""
+    """Run slices until nothing is pending; only the first lists files, as in a sync."""
     done: Counter[str] = Counter()
     for number in range(_MOST_RUNS):
         run = run_slice(ctx, scanner, allow_deletes=allow_deletes, reuse_listings=number > 0)
@@ -147,7 +145,7 @@ def run_slice(
     reuse_listings: bool = False,
     judge: Judge | None = None,
 ) -> Counter[str]:
-    """One run: list, plan, parse, chunk, embed, publish."""
+    """Run one slice: list, plan, parse, chunk, embed, publish."""
     done: Counter[str] = Counter()
     stages = stages_of(
         ctx, scanner, allow_deletes=allow_deletes, reuse_listings=reuse_listings, judge=judge
@@ -165,7 +163,7 @@ def stages_of(
     reuse_listings: bool = False,
     judge: Judge | None = None,
 ) -> Iterator[dict[str, int]]:
-    """One run, stage by stage: what each has done."""
+    """Run one slice and yield the counts of each stage."""
     ctx = replace(ctx)
     listed = list_documents(
         ctx, scanner, allow_deletes=allow_deletes, reuse_listings=reuse_listings

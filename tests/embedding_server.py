@@ -1,10 +1,10 @@
-"""A server that embeds as OpenAI and Gemini do, counts what it is asked, and fails as it is told.
+"""A server with the embedding APIs of OpenAI and Gemini, which counts requests and injects faults.
 
     with embedding_server() as server:
         server.faults += [Status(429, retry_after="1"), Cut()]
 
-The first requests meet the faults in their order, the others are answered. Vectors are made from
-a hash of the text, so they find nothing by meaning.
+The first requests meet these faults in their order; later requests succeed. A vector is derived
+from a hash of the text, so searches find nothing by meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 @dataclass(frozen=True)
 class Status:
-    """An error, in the words of OpenAI."""
+    """An error response in OpenAI's format."""
 
     code: int
     retry_after: str | None = None
@@ -38,21 +38,21 @@ class Status:
 
 @dataclass(frozen=True)
 class Cut:
-    """The connection ends: before the answer, or in the middle of it."""
+    """A connection that ends before the response, or halfway through it."""
 
     halfway: bool = False
 
 
 @dataclass(frozen=True)
 class Slow:
-    """An answer that takes so many seconds."""
+    """A response that takes so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Spoilt:
-    """An answer whose JSON is changed before it is sent, or replaced by other bytes."""
+    """A response whose JSON is changed before it is sent, or replaced with other bytes."""
 
     change: Callable[[dict[str, Any]], dict[str, Any] | bytes]
 
@@ -62,18 +62,19 @@ Fault = Status | Cut | Slow | Spoilt
 
 @dataclass
 class EmbeddingServer:
-    """See the module.
+    """The state of a server, with the faults that it injects.
 
     Attributes:
         faults: the faults of the next requests; None for a good response.
         always: the fault of all further requests.
-        rejects: texts that sink their request with the status `rejection`.
-        spoils: texts whose vector is `spoilt`, whatever JSON that is.
-        seconds: time an answer takes.
-        cosine: of a text with every text that it is None for; by a hash of the text without it.
-        requests: the texts of each request, and when it came.
-        answered: how often each text was answered, and so charged for.
-        keys: what the requests gave as their key.
+        rejects: whether a text makes its request fail with the status `rejection`.
+        spoils: whether the vector of a text is `spoilt`, which may be any JSON.
+        seconds: duration of a response.
+        cosine: the cosine of a text with each text for which this returns None; without it, vectors
+            are derived from hashes.
+        requests: the texts of each request, in order of arrival.
+        answered: how often each text was answered, and thus charged.
+        keys: the keys of the requests.
     """
 
     dimensions: int = 16
@@ -96,17 +97,17 @@ class EmbeddingServer:
 
     @property
     def url(self) -> str:
-        """What a tenant gives as its base_url."""
+        """Return the base_url for a tenant."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
     def origin(self) -> str:
-        """The same without a path, as Gemini's SDK wants it."""
+        """Return the URL without a path, which Gemini's SDK requires."""
         return f"http://127.0.0.1:{self.port}"
 
     @contextmanager
     def received(self, texts: list[str], key: str) -> Iterator[Fault | None]:
-        """Note a request; what is to become of it."""
+        """Record a request; yield its fault."""
         with self._lock:
             self.requests.append(texts)
             self.times.append(time.monotonic())
@@ -122,7 +123,7 @@ class EmbeddingServer:
                 self._under_way -= 1
 
     def charge(self, texts: Sequence[str]) -> None:
-        """Note that these were answered."""
+        """Record that texts were answered."""
         with self._lock:
             self.answered.update(texts)
 
@@ -191,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _vectors(
@@ -242,7 +243,7 @@ def _gemini_answer(vectors: np.ndarray) -> dict[str, Any]:
 
 
 def tokens_of(texts: Sequence[str]) -> int:
-    """What the server charges for these: a number that no tokenizer would come to."""
+    """Return the number of tokens that the server charges, which no tokenizer would count."""
     return sum(1000 + int(sha256_hex(text)[:2], 16) for text in texts)
 
 

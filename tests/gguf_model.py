@@ -1,8 +1,8 @@
-"""Write a tiny random language model as GGUF; run by a Python that has the package gguf.
+"""Write a tiny random language model as GGUF, with a Python that has the package gguf.
 
     python tests/gguf_model.py FILE
 
-Its tokens are bytes and signs, so that it reads any text; what it writes has no meaning.
+Its tokens are bytes and punctuation, so it reads any text. Its output has no meaning.
 """
 
 import sys

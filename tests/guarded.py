@@ -1,4 +1,4 @@
-"""A guarded Elasticsearch with an index that two tenants share, for tests that attack it."""
+"""A guarded Elasticsearch with an index that two tenants share, as a target of attacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXTS = [("ours", "the valve"), ("theirs", "the acquisition of acme"), ("theirs
 
 @contextmanager
 def guarded_server() -> Iterator[EmbeddedElasticsearch]:
-    """A server with an index of two tenants, each with an alias, and an alias without a filter."""
+    """Start a server with an index, a filtered alias for each tenant, and an unfiltered alias."""
     with server_directory() as directory:
         server = EmbeddedElasticsearch(directory, heap="512m")
         with Elasticsearch(server.start()) as client:
@@ -29,7 +29,7 @@ def guarded_server() -> Iterator[EmbeddedElasticsearch]:
 
 
 def fill(client: Elasticsearch) -> None:
-    """Make the index with its aliases and entries."""
+    """Create the index with its aliases and entries."""
     properties = {
         "tenant": {"type": "keyword"},
         "text": {"type": "text"},
@@ -49,7 +49,7 @@ def fill(client: Elasticsearch) -> None:
 
 
 def require_untouched(server: EmbeddedElasticsearch) -> None:
-    """Fail unless the server holds that index and nothing else, open and with its entries."""
+    """Fail unless the server holds only this index, open and with all its entries."""
     with Elasticsearch(server.url) as client:
         listed = client.cluster.state(metric="metadata", expand_wildcards="all")["metadata"]
         assert {name: entry["state"] for name, entry in listed["indices"].items()} == {
@@ -59,17 +59,17 @@ def require_untouched(server: EmbeddedElasticsearch) -> None:
 
 
 def access_to(server: EmbeddedElasticsearch) -> Access:
-    """The passwords of a server."""
+    """Return the passwords of a server."""
     found = Access.load(server.directory / "server.json")
     assert found is not None
     return found
 
 
 def authorization(value: str) -> str:
-    """A header's line."""
+    """Return an Authorization header line."""
     return f"Authorization: {value}"
 
 
 def basic(text: str) -> str:
-    """The header's line for a name and a password."""
+    """Return the header line of a user name and a password."""
     return authorization("Basic " + base64.b64encode(text.encode()).decode())

@@ -1,7 +1,7 @@
-"""Random histories of a small repository in several languages: any edits, renames and moves.
+"""Random histories of a small repository in several languages: edits, renames and moves.
 
-A state is what the files hold, by path. Each step follows from the one before, or goes back to an
-earlier one, as a branch that is checked out does.
+A state maps paths to file contents. Each step changes the previous state, or returns to an earlier
+one, as a checkout of a branch does.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MOST_FILES: Final = 60
 
 @dataclass
 class History:
-    """States of a repository, one after the other.
+    """A sequence of repository states.
 
     Attributes:
-        files: of the first state.
-        seed: of what is random.
-        unreadable: whether a file may become one that is no text, or empty.
-        did: what the last step did, for those who look for a fault.
+        files: the first state.
+        seed: of the random choices.
+        unreadable: whether files may become binary or empty.
+        did: descriptions of the last step, for debugging.
     """
 
     files: State
@@ -43,7 +43,7 @@ class History:
         self._chance = random.Random(self.seed)
 
     def states(self, steps: int) -> Iterator[State]:
-        """The states after so many steps, each of which does a few things."""
+        """Yield the states after each of so many steps."""
         state = dict(self.files)
         self._branches.append(state)
         for _ in range(steps):
@@ -66,7 +66,7 @@ class History:
         return self._chance.choice(sorted(state))
 
     def _edit(self, state: State) -> State:
-        """Change lines of a file: whatever they are, and whether it can be read then or not."""
+        """Change lines of a file at random; it may become invalid."""
         path = self._any(state)
         lines = state[path].split(b"\n")
         at, to = (self._chance.randrange(len(lines)) for _ in range(2))
@@ -84,7 +84,7 @@ class History:
         return state | {path: b"\n".join(lines)}
 
     def _rename_word(self, state: State) -> State:
-        """Call something otherwise: in one file, or wherever it is named."""
+        """Rename a word, in one file or in all files."""
         words = sorted(set(_WORD.findall(state[self._any(state)])))
         if not words:
             return state
@@ -93,7 +93,7 @@ class History:
         return state | {path: re.sub(rb"\b%s\b" % old, new, state[path]) for path in where}
 
     def _restore(self, state: State) -> State:
-        """Give a file its first text again."""
+        """Restore the first content of a file."""
         path = self._chance.choice(sorted(self.files))
         return state | {path: self.files[path]}
 
@@ -108,7 +108,7 @@ class History:
         return _renamed(state, path, f"{folder}/{path.rpartition('/')[2]}")
 
     def _move_folder(self, state: State) -> State:
-        """Move all that lies in a folder."""
+        """Move all files of a folder."""
         folder = self._any(state).rpartition("/")[0]
         if not folder:
             return state
@@ -125,7 +125,7 @@ class History:
         return _renamed(state, path, f"{folder}/{stem}_{len(state)}{dot}{suffix}".lstrip("/"))
 
     def _rename_case(self, state: State) -> State:
-        """Give a file a name that differs in nothing but case."""
+        """Change only the case of a file's name."""
         path = self._any(state)
         folder, slash, name = path.rpartition("/")
         other = name.swapcase() if self._chance.random() < 0.3 else name[0].swapcase() + name[1:]
@@ -139,7 +139,7 @@ class History:
         return state | {copy: state[path]}
 
     def _swap(self, state: State) -> State:
-        """Have two files hold each other's text."""
+        """Swap the contents of two files."""
         one, other = self._any(state), self._any(state)
         return state | {one: state[other], other: state[one]}
 
@@ -152,12 +152,12 @@ class History:
         return state | {self._any(state): self._chance.choice([b"", b"<?php\n", b"\0\1\2"])}
 
     def _attributes(self, state: State) -> State:
-        """Change what counts as generated."""
+        """Change which files .gitattributes marks as generated."""
         suffix = self._chance.choice(["*.ts", "*.php", "docs/**", "*.nothing"])
         return state | {".gitattributes": f"{suffix} linguist-generated\n".encode()}
 
     def _framework(self, state: State) -> State:
-        """Be an application of a framework, or none."""
+        """Add or remove the dependency on a framework."""
         required = self._chance.choice(['{"require": {"laravel/framework": "^12"}}', "{}"])
         return state | {"composer.json": required.encode()}
 
@@ -195,7 +195,7 @@ _STEPS: Final[tuple[Callable[[History, State], State], ...]] = (
 
 
 def put(root: Path, state: State) -> None:
-    """Make a folder hold this state; what only has another name is renamed."""
+    """Write a state to a folder; renamed files are moved."""
     present = {
         str(path.relative_to(root)): path
         for path in sorted(root.rglob("*"))

@@ -1,7 +1,7 @@
-"""An installation for tests: a home folder, a database and an index prefix of its own.
+"""An installation for tests: a home folder, a database and an index prefix.
 
-The servers are real and shared; nothing of the project is replaced. `cli` runs a command as its
-user would, in a process of its own; `sync` and `search` do the same work in this process, which
+The servers are real and shared, and no part of the project is replaced. `cli` runs a command in a
+process of its own, as a user would. `sync` and `search` do the same work in this process, which
 saves the imports.
 """
 
@@ -41,7 +41,7 @@ FAST = {"embedder": {"provider": "deterministic"}}
 
 @dataclass
 class CommandResult:
-    """What a command answered."""
+    """The exit status and output of a command."""
 
     code: int
     out: str
@@ -54,7 +54,7 @@ class CommandResult:
 
 @dataclass
 class Installation:
-    """See the module."""
+    """An installation with its commands, syncs and searches."""
 
     home: Path
     environment: Mapping[str, str]
@@ -65,7 +65,7 @@ class Installation:
     # -- tenants and their files
 
     def add_tenant(self, tenant_id: str, *, root: Path | None = None, **config: Any) -> Path:
-        """List a tenant with one source, named "files"; returns its folder."""
+        """Add a tenant with one source, named "files"; return its folder."""
         folder = root or self.home.parent / "sources" / tenant_id
         folder.mkdir(parents=True, exist_ok=True)
         source = {"name": "files", "type": "files", "root": str(folder)}
@@ -76,7 +76,7 @@ class Installation:
         return folder
 
     def configure(self, tenant_id: str, **config: Any) -> None:
-        """Set or, with None, take away fields of a tenant in tenants.yaml."""
+        """Set fields of a tenant in tenants.yaml; None removes a field."""
         path = self.home / "tenants.yaml"
         yaml = YAML()
         document = yaml.load(path.read_text())
@@ -115,7 +115,7 @@ class Installation:
 
     @contextmanager
     def fork_server(self, **env: str) -> Iterator[None]:
-        """Have `cli` run commands as forks meanwhile, as after `up`: none imports for seconds."""
+        """Start a fork server: within the block, `cli` runs commands as forks, as after `up`."""
         server = self.session().stack.fork_server
         try:
             with pytest.MonkeyPatch.context() as environment:
@@ -129,7 +129,7 @@ class Installation:
     # -- in this process
 
     def command(self, *arguments: str, **env: str) -> CommandResult:
-        """Run a command as `cli` does, without the seconds that a process's imports take."""
+        """Run a command in this process, which saves the seconds that imports take."""
         from rag_assets.cli import main
 
         out, err = io.StringIO(), io.StringIO()
@@ -148,24 +148,24 @@ class Installation:
         return CommandResult(int(str(code or 0)), out.getvalue(), err.getvalue())
 
     def session(self) -> Session:
-        """A new session; it reads tenants.yaml again."""
+        """Return a new session, which reads tenants.yaml again."""
         session = Session()
         self._sessions.append(session)
         return session
 
     def sync(self, tenant_id: str, **options: Any) -> TenantSync:
-        """Sync a tenant in this process; its error, if any, is in the result."""
+        """Sync a tenant in this process; the result contains the error, if any."""
         return sync_tenant(self.session(), tenant_id, **options)
 
     def synced(self, tenant_id: str, **options: Any) -> dict[str, dict[str, int]]:
-        """Sync a tenant, which must succeed; returns the counts per stage."""
+        """Sync a tenant, fail if the sync fails, and return the counts of each stage."""
         result = self.sync(tenant_id, **options)
         assert result.error is None, (result.error.message, result.error.hint)
         stages: dict[str, dict[str, int]] = result.as_json()["stages"]
         return stages
 
     def search(self, tenant_id: str, query: str, **options: Any) -> tuple[Hit, ...]:
-        """Ask a tenant's knowledge."""
+        """Search a tenant."""
         return self.retriever.search(tenant_id, SearchRequest.of(query=query, **options)).hits
 
     @cached_property
@@ -176,7 +176,7 @@ class Installation:
         return retriever
 
     def context(self, tenant_id: str, session: Session | None = None) -> TenantContext:
-        """The context of a tenant's stages, without its lock; of a new session by default."""
+        """Return the context of a tenant's stages without its lock, by default in a new session."""
         session = session or self.session()
         record = session.catalog.tenants.get(tenant_id)
         tenant = session.embedders.tenant(record)
@@ -240,7 +240,7 @@ class Installation:
 def new_installation(
     home: Path, postgres_url: str, elasticsearch_url: str, back_end: BackEnd = "elasticsearch"
 ) -> Iterator[Installation]:
-    """An empty installation; the process's environment names it meanwhile."""
+    """Yield an empty installation, and set its environment variables within the block."""
     home.mkdir(parents=True)
     share_parsers(home)
     name = f"t{uuid.uuid4().hex[:12]}"

@@ -1,7 +1,7 @@
 """Choose the systems of rag-assets that tests see, as if the others were not installed.
 
-`RAG_ASSETS_TEST_SYSTEMS=documents` has all tests of a session see the system `documents` alone.
-Then the folders of the others cannot be imported, and they have no entry points.
+With `RAG_ASSETS_TEST_SYSTEMS=documents`, all tests of a session see only the system `documents`:
+the folders of the others cannot be imported, and they have no entry points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SYSTEMS = Path(__file__).resolve().parents[1] / "rag_assets" / "systems"
 
 
 class _Missing(MetaPathFinder):
-    """Refuses to find the folders of systems."""
+    """A finder that refuses to import the folders of systems."""
 
     def __init__(self, folders: Collection[str]) -> None:
         self._packages = tuple(f"rag_assets.systems.{folder}" for folder in folders)
@@ -40,7 +40,7 @@ def folders() -> set[str]:
 
 
 def hide_all_but(kept: Collection[str]) -> None:
-    """Hide all systems of rag-assets but these, in this process and from now on."""
+    """Hide all other systems of rag-assets in this process, permanently."""
     hidden = folders() - {name.replace("-", "_") for name in kept}
     sys.meta_path.insert(0, _Missing(hidden))
     every = Distribution.entry_points.fget
@@ -58,6 +58,6 @@ def _is_of(entry: EntryPoint, hidden: Collection[str]) -> bool:
 
 
 def hide_as_asked() -> None:
-    """Hide the systems that the environment does not name; without the variable, none."""
+    """Hide the systems that the environment variable does not name; without it, none."""
     if (kept := os.environ.get(VARIABLE)) is not None:
         hide_all_but(kept.split())

@@ -1,4 +1,4 @@
-"""File systems that a test mounts, also ones that misbehave: hung, or soon full."""
+"""File systems that a test mounts, including hung and nearly full ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 def with_mounts(test: Callable[[Mounts], _T]) -> _T:
-    """Run a function in a thread whose mounts no other thread or process sees; skip elsewhere."""
+    """Run a function in a thread with private mounts; skip the test if that is not possible."""
     outcome: list[_T] = []
     raised: list[BaseException] = []
 
@@ -40,7 +40,7 @@ def with_mounts(test: Callable[[Mounts], _T]) -> _T:
 
 
 class Mounts:
-    """The mounts of the calling thread, which are its own from now on."""
+    """The mounts of the calling thread, which are private to it from now on."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -49,30 +49,30 @@ class Mounts:
         self._mount(None, "/", _MS_REC | _MS_PRIVATE)
 
     def mount(self, folder: Path, kilobytes: int | None = None) -> None:
-        """Mount an empty file system, with so much space."""
+        """Mount an empty file system of this size."""
         folder.mkdir(parents=True, exist_ok=True)
         self._mount("tmpfs", folder, 0, kind="tmpfs", options=_size(kilobytes))
 
     def resize(self, folder: Path, kilobytes: int) -> None:
-        """Give a file system that was mounted so much space."""
+        """Change the size of a mounted file system."""
         self._mount("tmpfs", folder, _MS_REMOUNT, options=_size(kilobytes))
 
     def make_read_only(self, folder: Path) -> None:
-        """Let nobody write to a file system that was mounted."""
+        """Make a mounted file system read-only."""
         self._mount("tmpfs", folder, _MS_REMOUNT | _MS_RDONLY)
 
     def move(self, mounted: Path, elsewhere: Path) -> None:
-        """Mount at another place what is mounted at one, which may be in use."""
+        """Move a mount, which may be in use, to another folder."""
         elsewhere.mkdir(parents=True, exist_ok=True)
         self.bind(mounted, elsewhere)
         self.unmount(mounted)
 
     def bind(self, original: Path, elsewhere: Path) -> None:
-        """Show a folder or a file at another place as well."""
+        """Mount a folder or file at a second path."""
         self._mount(original, elsewhere, _MS_BIND)
 
     def unmount(self, folder: Path) -> None:
-        """Take away what is mounted, which may be in use."""
+        """Unmount a folder, which may be in use."""
         self._require(self._libc.umount2(os.fsencode(folder), _MNT_DETACH))
 
     def _mount(
@@ -106,7 +106,7 @@ def can_mount() -> bool:
 
 @contextmanager
 def hung_mount(folder: Path) -> Iterator[None]:
-    """Mount a file system over a folder whose server never answers."""
+    """Mount a file system that never responds."""
     descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     try:
         with _mounted(folder, "fuse", f"fd={descriptor},rootmode=40000,user_id=0,group_id=0"):
@@ -117,7 +117,7 @@ def hung_mount(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
-    """Mount a file system of so many bytes over a folder."""
+    """Mount a file system of this size."""
     with _mounted(folder, "tmpfs", f"size={size_bytes}"):
         yield
 

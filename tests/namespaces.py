@@ -1,4 +1,4 @@
-"""Programs in a PID namespace of their own, as in a container."""
+"""Programs in a new PID namespace, as in a container."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ needs_namespaces = pytest.mark.skipif(
 def start_in_namespace(
     program: str, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Start a Python program in a new PID namespace, which ends with it and when it is killed."""
+    """Start a Python program in a new PID namespace, all of whose processes end with the program."""
     return start_command_in_namespace(
         [sys.executable, "-c", program, *map(str, arguments)], environment
     )
@@ -38,7 +38,7 @@ def start_in_namespace(
 def start_command_in_namespace(
     command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Start a command likewise."""
+    """Start a command in a new PID namespace; see start_in_namespace."""
     return subprocess.Popen(
         [*_UNSHARE, *command],
         stdin=subprocess.PIPE,

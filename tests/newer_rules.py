@@ -1,4 +1,4 @@
-"""What commands in tests do otherwise: rules of a later version, no waiting, other bounds."""
+"""Changed behaviour for commands in tests: rules of a later version, no waiting, other bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TESTED_BOUNDS = "RAG_ASSETS_TEST_BOUNDS"
 
 
 def find_also(word: str, patched: pytest.MonkeyPatch) -> None:
-    """Have the rules of this process find a word, under the name `later-rule`."""
+    """Add a rule `later-rule` to this process, which finds a word."""
     former = SecretScanner.scan
 
     def scan(self: SecretScanner, text: str) -> list[SecretSpan]:
@@ -31,14 +31,14 @@ def find_also(word: str, patched: pytest.MonkeyPatch) -> None:
 
 
 def wait_for_no_history(patched: pytest.MonkeyPatch) -> None:
-    """Leave deleted entries in files that Elasticsearch does not let go of at once."""
+    """Do not wait until Elasticsearch removes deleted entries from its files."""
     from rag_assets.storage.index.elasticsearch import administration
 
     patched.setattr(administration, "_HISTORY_SECONDS", 0.0)
 
 
 def merge_near(embedder: str, patched: pytest.MonkeyPatch) -> None:
-    """Merge near entries of experience by the vectors of an embedder."""
+    """Merge similar entries of experience by the vectors of an embedder."""
     from rag_assets.systems.experience import assignment
     from rag_assets.systems.experience.assignment import BOUNDS, Bounds
 

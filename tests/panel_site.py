@@ -1,6 +1,7 @@
-"""A panel as people have it: `rag-assets serve`, one project, a provider of embeddings on loopback.
+"""A panel as users have it: `rag-assets serve`, one organization, and an embedding server.
 
-The chain runs when a test says so, in a thread: the browser's own thread has an event loop.
+The chain runs only when a test starts it, in a thread, because the browser's thread has an event
+loop.
 """
 
 from __future__ import annotations
@@ -32,12 +33,11 @@ KEY = "an-example-key-of-the-provider-WXYZ"
 
 @dataclass
 class PanelSite:
-    """See the module.
+    """A running panel.
 
     Attributes:
         origin: of the service.
-        process: of the service.
-        server: embeds; words that a test chooses are near each other (see EmbeddingServer.cosine).
+        server: the embedding server; see EmbeddingServer.cosine for words that are near each other.
     """
 
     installation: Installation
@@ -57,7 +57,7 @@ class PanelSite:
         return self.client.request(method, path, json=body, headers=headers)
 
     def project(self, project: str, *, key: bool = False) -> str:
-        """A new project; returns its tenant."""
+        """Create a project; return its tenant."""
         made = self.ask("PUT", f"/api/projects/{project}", {})
         assert made.status_code == 201, made.text
         if key:
@@ -75,13 +75,13 @@ class PanelSite:
         assert said.status_code == 202, said.text
 
     def link(self, project: str, **claims: Any) -> str:
-        """Where a browser is sent to be signed in."""
+        """Return a sign-in link for a browser."""
         answer = self.ask("POST", "/panel/links", {"project": project}, **claims)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["url"])
 
     def sync(self, tenant_id: str, *, slices: int | None = None) -> None:
-        """Carry everything through the chain, as the daemon would; or some documents, one each."""
+        """Sync a tenant as the daemon would, after so many `slices` of one document each."""
         one = Driver(self.installation, SliceLimits(documents=1))
         with ThreadPoolExecutor(1) as pool:
             for _ in range(slices or 0):
@@ -92,7 +92,7 @@ class PanelSite:
 
 @contextmanager
 def panel_site(installation: Installation, log: Path, *options: str) -> Iterator[PanelSite]:
-    """The panel of an empty installation whose organization has guidelines switched on."""
+    """Serve the panel of an empty installation whose organization has guidelines switched on."""
     with embedding_server(dimensions=1536) as server:
         providers = [
             {"provider": "openai", "base_url": server.url, "price": {"per_million": 0.02}},

@@ -1,8 +1,8 @@
 """A fork server of parsers and compiled rules for all installations of a test process.
 
-An installation's own server is started by `rag-assets up`, and its rules are compiled once. Here,
-where installations live for a second, every one would compile rules for seconds and start parsers
-that import for one; the tests of both do so themselves.
+`rag-assets up` starts a fork server and compiles rules once for each installation. The
+installations of tests live for a second, and both would take several. Tests of the fork server and
+of the rules do not use this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _START_SECONDS = 120
 
 
 def share_parsers(home: Path) -> None:
-    """Have an installation use the parsers and the compiled rules of this process."""
+    """Let an installation use the parsers and the compiled rules of this process."""
     cache_dir = home / ".local" / "cache"
     link = fork_server_socket(cache_dir)
     for folder in (link.parent.parent, link.parent):

@@ -1,6 +1,7 @@
-"""A way to a server that can be cut: to its clients the server is then away, even in mid-call.
+"""A proxy that can be cut, so that clients lose the server even during a request.
 
-A request's Host becomes the server's own: the embedded Elasticsearch answers to no other.
+It sets the Host of each request to the server's, because the embedded Elasticsearch accepts no
+other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _READ_BYTES = 65_536
 
 
 class Proxy:
-    """Passes connections on to a server while it is not cut."""
+    """A proxy that forwards connections to a server until it is cut."""
 
     def __init__(self, url: str) -> None:
         self._parts = urlsplit(url)
@@ -29,13 +30,13 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The server's address by this way."""
+        """Return the URL of the server behind the proxy."""
         account = self._parts.netloc.rpartition("@")[0]
         netloc = f"{account}@" if account else ""
         return urlunsplit(self._parts._replace(netloc=f"{netloc}127.0.0.1:{self._port}"))
 
     def cut(self) -> None:
-        """Refuse connections from now on, and break those that are open."""
+        """Refuse new connections, and break the open ones."""
         assert self._listener is not None
         listener, self._listener = self._listener, None
         with suppress(OSError):
@@ -46,7 +47,7 @@ class Proxy:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def restore(self) -> None:
-        """Pass connections on again, at the same address."""
+        """Accept connections again, at the same address."""
         self._listener = socket.create_server(("127.0.0.1", self._port))
         self._port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
@@ -74,7 +75,7 @@ class Proxy:
 
 @contextmanager
 def proxied(url: str) -> Iterator[Proxy]:
-    """A way to the server at this address."""
+    """Start a proxy for a server."""
     proxy = Proxy(url)
     try:
         yield proxy

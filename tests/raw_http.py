@@ -1,4 +1,4 @@
-"""Requests byte for byte, as no client library would send them."""
+"""Raw HTTP requests, which no client library would send."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _READ_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A loopback server.
+    """A server on loopback.
 
     Attributes:
-        port: where it listens.
-        seconds: how long an answer is waited for.
+        seconds: time limit of a response.
     """
 
     port: int
@@ -24,7 +23,7 @@ class Target:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The server at this URL; its account, if any, is left out."""
+        """Return the server of a URL, without its account."""
         return cls(urlsplit(url).port or 0)
 
     @property
@@ -34,14 +33,14 @@ class Target:
     def request(
         self, method: str, path: str, *headers: str, body: bytes = b"", host: str | None = None
     ) -> bytes:
-        """One request in bytes; its length is told unless the headers tell of one."""
+        """Return the bytes of a request, with a Content-Length unless the headers have one."""
         named = [f"Host: {self.host}"] if host is None else [f"Host: {host}"] if host else []
         length = [f"Content-Length: {len(body)}"] if body else []
         lines = [f"{method} {path} HTTP/1.1", *named, *length, *headers, "", ""]
         return "\r\n".join(lines).encode() + body
 
     def send(self, data: bytes, *, answers: int = 1) -> bytes:
-        """Send bytes; returns what comes back until so many answers began, or nothing more does."""
+        """Send bytes; return what is received until so many responses start, or until the time limit."""
         received = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=self.seconds) as connection:
             connection.sendall(data)
@@ -55,12 +54,12 @@ class Target:
         return received
 
     def status(self, data: bytes) -> int:
-        """The status of the first answer; 0 when the connection was closed without one."""
+        """Return the status of the first response; 0 if the connection was closed without any."""
         return next(iter(statuses_in(self.send(data))), 0)
 
 
 def statuses_in(received: bytes) -> list[int]:
-    """The statuses of the answers in what came back."""
+    """Return the status codes of the responses in received bytes."""
     lines = (line.rpartition(b"HTTP/") for line in received.split(b"\r\n"))
     found = [rest.split() for _, mark, rest in lines if mark]
     return [int(words[1]) for words in found if len(words) > 1 and words[1].isdigit()]

@@ -1,4 +1,4 @@
-"""Real commits of a repository, to be followed one by one; its objects are linked, not changed."""
+"""Real commits of a repository, followed one by one in a clone that shares its objects."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _EACH: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A commit and what it did to the files that count.
+    """A commit and its effect on the relevant files.
 
     Attributes:
         commit: its id.
         subject: the first line of its message.
-        kinds: `merged`, `renamed` and `deleted`, where it is or did so.
+        kinds: a subset of `merged`, `renamed` and `deleted`.
     """
 
     commit: str
@@ -33,12 +33,12 @@ class Step:
 
 
 class RealHistory:
-    """The commits of a clone, along the first parents of what is checked out.
+    """The commits of a clone, along first parents.
 
     Args:
         origin: a folder in the repository.
-        folder: that the clone is made in.
-        under: what the paths that count begin with; by default all count.
+        folder: of the new clone.
+        under: prefixes of the relevant paths; by default all paths are relevant.
     """
 
     def __init__(self, origin: Path, folder: Path, under: Sequence[str] = ("",)) -> None:
@@ -50,11 +50,11 @@ class RealHistory:
             self._git = pygit2.clone_repository(str(origin), str(folder), bare=True)
 
     def steps(self, count: int) -> list[Step]:
-        """The latest commits that changed files that count, oldest first.
+        """Return the latest commits that changed relevant files, oldest first.
 
         Args:
-            count: of them; the latest three of each kind are among them, however old, each after
-                the one before it.
+            count: number of commits. The latest three of each kind, and the commit before each, are
+                included however old they are.
         """
         found = list(self._steps())
         chosen: set[int] = set()
@@ -66,7 +66,7 @@ class RealHistory:
         return [found[at] for at in sorted(chosen, reverse=True) if at < len(found)]
 
     def follow(self, step: Step) -> None:
-        """Have the branch `followed` be at this commit."""
+        """Move the branch `followed` to this commit."""
         self._git.references.create(REF, pygit2.Oid(hex=step.commit), force=True)
 
     def _steps(self) -> Iterator[Step]:
@@ -80,7 +80,7 @@ class RealHistory:
                 yield Step(str(commit.id), commit.message.partition("\n")[0], kinds)
 
     def _kinds(self, commit: pygit2.Commit) -> frozenset[str] | None:
-        """What a commit did to files that count; None for nothing."""
+        """Return the kinds of a commit; None if it changed no relevant file."""
         diff = self._git.diff(commit.parents[0], commit)
         if {pygit2.enums.DeltaStatus.ADDED, pygit2.enums.DeltaStatus.DELETED} <= {
             delta.status for delta in diff.deltas
@@ -101,7 +101,7 @@ class RealHistory:
 
 
 def root_of(path: Path) -> Path | None:
-    """The clone that a file is committed in, with the whole history; None for none."""
+    """Return the clone, with full history, in which a file is committed; None if there is none."""
     with _whoever_owns_it():
         found = pygit2.discover_repository(str(path.parent))
         git = None if found is None else pygit2.Repository(found)
@@ -114,7 +114,7 @@ def root_of(path: Path) -> Path | None:
 
 @contextmanager
 def _whoever_owns_it() -> Iterator[None]:
-    """Opens repositories of other accounts too: nothing of them is run."""
+    """Allow repositories that belong to other accounts; no code of theirs is executed."""
     checked = pygit2.settings.owner_validation
     pygit2.settings.owner_validation = False
     try:

@@ -1,4 +1,4 @@
-"""Push single records to a catalog, and remove them, as requests of an application do."""
+"""Push single records to a catalog and remove them, as requests of an application do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Git repositories made for tests, by libgit2: the command git need not be installed."""
+"""Git repositories for tests, created by libgit2, so that the command git need not be installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLD = 1_600_000_000
 
 
 class MadeRepository:
-    """A repository with a worktree, or a bare one."""
+    """A repository with or without a worktree."""
 
     def __init__(self, root: Path, *, bare: bool = False) -> None:
         self.root = root
@@ -26,7 +26,7 @@ class MadeRepository:
         self.folder = Path(self.git.path)
 
     def write(self, files: Mapping[str, str | bytes], *, at: int | None = OLD) -> None:
-        """Write files of the worktree, dated long ago unless said otherwise."""
+        """Write files of the worktree, by default with an old modification time."""
         for path, content in files.items():
             file = self.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ class MadeRepository:
                 os.utime(file, (at, at))
 
     def commit(self, files: Mapping[str, str | bytes] | None = None, message: str = "one") -> str:
-        """Write files, add all that is not ignored, and commit; returns the commit's id."""
+        """Write files, add all that are not ignored, and commit; return the commit's id."""
         self.write(files or {})
         self.git.index.read()
         self.git.index.add_all()
@@ -43,47 +43,47 @@ class MadeRepository:
         return self.commit_index(message)
 
     def commit_index(self, message: str = "one") -> str:
-        """Commit what the index holds."""
+        """Commit the index; return the commit's id."""
         tree = self.git.index.write_tree()
         parents = [] if self.git.head_is_unborn else [self.git.head.target]
         return str(self.git.create_commit("HEAD", WHO, WHO, message, tree, parents))
 
     def commit_tree(self, entries: Mapping[bytes, tuple[int, pygit2.Oid]], ref: str) -> str:
-        """Commit a tree with these names, modes and ids, as no worktree need have it."""
+        """Commit a tree of these names, modes and ids, even if no worktree could contain it."""
         tree = self.tree(entries)
         return str(self.git.create_commit(ref, WHO, WHO, "tree", tree, []))
 
     def tree(self, entries: Mapping[bytes, tuple[int, pygit2.Oid]]) -> pygit2.Oid:
-        """The id of a new tree."""
+        """Write a tree; return its id."""
         raw = b"".join(
             b"%o %s\0" % (mode, name) + oid.raw for name, (mode, oid) in sorted(entries.items())
         )
         return self.git.odb.write(pygit2.enums.ObjectType.TREE, raw)
 
     def blob(self, content: bytes) -> pygit2.Oid:
-        """The id of a new blob."""
+        """Write a blob; return its id."""
         return self.git.create_blob(content)
 
     def source(self, ref: str = "worktree", **settings: object) -> GitSource:
-        """A source of it."""
+        """Return a source of this repository."""
         return source_of(self.root, ref, **settings)
 
 
 def source_of(
     root: Path, ref: str = "worktree", roots: Roots | None = None, **settings: object
 ) -> GitSource:
-    """A source of a repository."""
+    """Return a source of a repository."""
     config = GitConfig.model_validate({"name": "code", "root": root, "ref": ref, **settings})
     return GitSource(config, roots)
 
 
 def listed(source: GitSource) -> dict[str, ListedDocument]:
-    """What a source lists, by path."""
+    """Return the documents that a source lists, by path."""
     return {document.path: document for document in source.list()}
 
 
 def contents(source: GitSource) -> dict[str, str]:
-    """What a source lists and reads, by path."""
+    """Return the contents of the documents that a source lists, by path."""
     return {
         path: source.read(path, max_bytes=source.max_bytes).decode("utf-8", "surrogateescape")
         for path in listed(source)

@@ -1,7 +1,7 @@
 """The rules for credentials, compiled once for all processes of a test session.
 
-Kingfisher compiles them for six seconds unless it finds them in its folder. What is kept there,
-and that a scanner uses it, is tested in tests/unit/privacy/secrets/test_scanner.py.
+Kingfisher needs six seconds to compile them, unless a folder contains the compiled rules. That
+scanners use this folder is tested in tests/unit/privacy/secrets/test_scanner.py.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SHARED_RULES = "RAG_ASSETS_TEST_RULES"
 
 @cache
 def shared_scanner() -> SecretScanner:
-    """The scanner of this process."""
+    """Return the scanner of this process."""
     return SecretScanner(_compiled())
 
 
 def with_rules(folder: Path) -> Path:
-    """A folder, empty or not there yet, with the compiled rules in it."""
+    """Copy the compiled rules into a folder, which may not exist; return it."""
     shutil.copytree(_compiled(), folder, dirs_exist_ok=True)
     return folder
 

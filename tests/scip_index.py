@@ -1,4 +1,4 @@
-"""SCIP indexes made for tests: only what the indexes of real tools do not have."""
+"""SCIP indexes with content that the indexes of real tools do not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Document:
     """A document of an index.
 
     Attributes:
-        occurrences: line, columns, descriptors of the symbol, and roles.
+        occurrences: line, first and last column, descriptors of the symbol, and roles.
     """
 
     path: str

@@ -1,8 +1,8 @@
-"""A real Elasticsearch with its own security, whose accounts have the roles that a test states.
+"""A real Elasticsearch with its security, whose accounts have the roles that a test defines.
 
-Its security comes as published jars, like the server. What it lacks there are the types of SAML,
-which its classes only name: empty ones stand for them. It has no module of analyzers, so that it
-keeps no API keys: accounts are in files. A gateway with an API key can be put before it.
+The security module comes as published jars, like the server. Types of SAML, which its classes only
+refer to, are replaced with empty ones. The analyzers' module is missing, so the server cannot store
+API keys, and accounts are in files. Tests of API keys put a gateway in front of it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SecuredServer:
     port: int
 
     def url(self, role: str) -> str:
-        """Return its address with the account that has a role."""
+        """Return the server's address with the account of a role."""
         return f"http://{role}:{PASSWORD}@{LOOPBACK}:{self.port}"
 
 
@@ -71,7 +71,7 @@ class SecuredServer:
 def secured_server(
     directory: Path, roles: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[SecuredServer]:
-    """Start a server with an account for each role, and `admin`, which may do everything."""
+    """Start a server with an account for each role, and the superuser `admin`."""
     home, port = directory / "home", free_port()
     _install(home)
     # YAML reads JSON.

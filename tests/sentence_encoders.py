@@ -3,8 +3,8 @@
     folder = sentence_encoder(tmp_path / "model", "xlm-roberta", pooling="mean", prompts={...})
     vectors = embed_as_sentence_transformers(folder, texts, prompt="query: ")
 
-Each has one layer of attention. BERT adds learned positions and token types, XLM-R counts its
-positions from the padding token's id on, ModernBERT rotates queries and keys by their positions.
+Each has one attention layer. BERT adds learned positions and token types. XLM-R counts positions
+from the id of the padding token. ModernBERT rotates queries and keys by their positions.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ def sentence_encoder(
     positions: int = 64,
     stated: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a folder with a tiny model, its tokenizer and the files of sentence-transformers.
+    """Write a tiny model, its tokenizer and the files of sentence-transformers; return the folder.
 
     Args:
-        folder: where to.
-        architecture: of the model.
         pooling: content of 1_Pooling/config.json.
-        prompts: of config_sentence_transformers.json; None: without the file.
-        modules: of modules.json; empty: without the file.
+        prompts: of config_sentence_transformers.json; without prompts, the file is not written.
+        modules: of modules.json; if empty, the file is not written.
         positions: max_position_embeddings.
-        stated: content of sentence_bert_config.json; None: without the file.
+        stated: content of sentence_bert_config.json; if None, the file is not written.
     """
     (folder / "1_Pooling").mkdir(parents=True)
     tokenizer = _tokenizer(architecture)
@@ -79,7 +77,7 @@ def sentence_encoder(
 
 
 def write_dense(folder: Path, matrix: np.ndarray, bias: np.ndarray, activation: str) -> None:
-    """Write a Dense module, its tensors as safetensors."""
+    """Write a Dense module with safetensors."""
     folder.mkdir()
     rows, columns = matrix.shape
     (folder / "config.json").write_text(
@@ -115,7 +113,7 @@ def embed_as_sentence_transformers(
     pooling: str = "mean",
     project: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> np.ndarray:
-    """Embed texts as sentence-transformers does: one padded batch, pooled by its mask."""
+    """Embed texts as sentence-transformers does: one padded batch, pooled by its attention mask."""
     import onnxruntime
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

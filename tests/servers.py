@@ -1,10 +1,10 @@
-"""Real servers for tests: those named in the environment, or embedded ones of this session's own.
+"""Real servers for tests: servers that the environment names, or embedded servers.
 
     with postgres_server() as url: ...
 
-With TEST_DATABASE_URL or TEST_ELASTICSEARCH_URL set, that server is used and left running. An
-embedded one ends with the test process, however that ends; processes that share the work of one
-session share one of each.
+If TEST_DATABASE_URL or TEST_ELASTICSEARCH_URL is set, that server is used and stays running. An
+embedded server stops when the test process ends, even if that is killed. The workers of a session
+share one server of each kind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHARED_ELASTICSEARCH = "RAG_ASSETS_TEST_ELASTICSEARCH"
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """A Postgres to test against, as a ``postgresql://`` URL."""
+    """Yield the URL of a Postgres server."""
     given = os.environ.get("TEST_DATABASE_URL")
     if given:
         yield given
@@ -61,7 +61,7 @@ def postgres_server() -> Iterator[str]:
 
 
 def _trust_the_machine(url: str) -> None:
-    """Have Postgres not wait for the disk: what it holds need not outlive the machine's end."""
+    """Disable the durability of Postgres: its data need not survive a crash of the machine."""
     with psycopg.connect(url, autocommit=True) as connection:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
@@ -70,7 +70,7 @@ def _trust_the_machine(url: str) -> None:
 
 @contextmanager
 def elasticsearch_server(*, heap: str = "2g") -> Iterator[str]:
-    """An Elasticsearch to test against, as an ``http://`` URL."""
+    """Yield the URL of an Elasticsearch server."""
     given = os.environ.get("TEST_ELASTICSEARCH_URL")
     if given:
         yield given
@@ -81,7 +81,7 @@ def elasticsearch_server(*, heap: str = "2g") -> Iterator[str]:
 
 @contextmanager
 def _session_directory(variable: str) -> Iterator[Path]:
-    """The session's folder, which is not ours to remove; otherwise one of our own."""
+    """Yield the folder of the session's shared server, or a temporary folder if there is none."""
     shared = os.environ.get(variable)
     if shared:
         yield Path(shared)
@@ -92,10 +92,10 @@ def _session_directory(variable: str) -> Iterator[Path]:
 
 @contextmanager
 def server_directory() -> Iterator[Path]:
-    """A folder for an embedded server, which is stopped and removed when we leave or die.
+    """Yield a folder for an embedded server, which is stopped and removed even if we are killed.
 
-    It is not one of pytest's: as root the server runs under another account, and each pytest
-    session closes the folders of all of them to other accounts.
+    pytest's temporary folders cannot be used: they are closed to other accounts, and as root the
+    server runs under another account.
     """
     directory = Path(tempfile.mkdtemp(prefix="rag-assets-test-"))
     guard = subprocess.Popen(

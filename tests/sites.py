@@ -1,4 +1,4 @@
-"""Installations that run side by side in one process, each with an environment of its own."""
+"""Installations side by side in one process, each with its own environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.installation import CommandResult, Installation
 
 
 class Site:
-    """An installation whose commands run with an environment of its own.
+    """An installation whose commands run with their own environment.
 
     Args:
         home: its home folder.
@@ -30,7 +30,7 @@ class Site:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of its commands, with the addresses that they would choose themselves.
+        """Return the environment of its commands, with their default addresses.
 
         A run in this process exports the address of its installation's lake.
         """
@@ -49,7 +49,7 @@ class Site:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session in its environment, which reads."""
+        """Yield a read-only session in the site's environment."""
         with pytest.MonkeyPatch.context() as environment:
             for name, value in self.variables.items():
                 environment.setenv(name, value)
@@ -64,7 +64,7 @@ class Site:
         return json.loads(result.out)
 
     def refused(self, *arguments: str, **env: str) -> str:
-        """Run a command that must be refused; return message and hint."""
+        """Run a command that must be refused; return its message and hint."""
         result = self.run(*arguments, **env)
         assert result.code == 1, (result.out, result.err)
         return result.err

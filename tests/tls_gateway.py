@@ -1,8 +1,8 @@
-"""A gateway with TLS before an Elasticsearch, as a secured cluster or Serverless is reached.
+"""A TLS gateway in front of Elasticsearch, like that of a secured cluster or of Serverless.
 
-It demands an API key and passes requests on with the account that the key stands for. As
-Serverless, it refuses the requests and the settings that are not public in Elasticsearch's own
-annotations (`@ServerlessScope` of its REST handlers, `Property.ServerlessPublic` of its settings).
+It requires an API key, and forwards requests with the account of the key. As Serverless, it refuses
+requests and settings that Elasticsearch's own annotations do not mark as public
+(`@ServerlessScope` of REST handlers, `Property.ServerlessPublic` of settings).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Gateway:
         url: its address.
         ca_file: certificate of the authority that signed its certificate.
         fingerprint: SHA-256 of its certificate.
-        authority_fingerprint: SHA-256 of the authority's, which it sends as well.
+        authority_fingerprint: SHA-256 of the authority's certificate, which it also sends.
         keys: the Authorization header for the server behind it, by API key.
         cluster_id: of the server behind it.
         refused: requests that were refused as Serverless refuses them.
@@ -67,7 +67,7 @@ class Gateway:
     refused: list[str] = field(default_factory=list)
 
     def environment(self, key: str) -> dict[str, str]:
-        """Return the settings of an installation that is connected through it."""
+        """Return the settings of an installation that connects through the gateway."""
         return {
             "RAG_ASSETS_ELASTICSEARCH_URL": self.url,
             "RAG_ASSETS_ELASTICSEARCH_API_KEY": key,
@@ -79,13 +79,13 @@ class Gateway:
 def tls_gateway(
     server_url: str, folder: Path, kind: Kind = "default", keys: Mapping[str, str] | None = None
 ) -> Iterator[Gateway]:
-    """A gateway to the server at this address.
+    """Start a gateway to a server.
 
     Args:
-        server_url: with the account that a key stands for.
+        server_url: with the account of the default key.
         folder: for certificates.
-        kind: what it answers as.
-        keys: see Gateway; by default one key for the account of the address.
+        kind: the product that the gateway imitates.
+        keys: see Gateway; by default one key for the account of the URL.
     """
     parts = urlsplit(server_url)
     account = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -208,7 +208,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _certificates(folder: Path) -> tuple[Path, tuple[str, str], ssl.SSLContext]:
-    """Return the file of a new authority, fingerprints of its server and of it, and a context."""
+    """Create an authority; return its file, the two fingerprints, and the server's TLS context."""
     folder.mkdir(parents=True, exist_ok=True)
     authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority = certificate("a test's authority", authority_key, None, authority_key)
@@ -222,7 +222,7 @@ def _certificates(folder: Path) -> tuple[Path, tuple[str, str], ssl.SSLContext]:
 def server_context(
     folder: Path, certificates: Sequence[x509.Certificate], key: ec.EllipticCurvePrivateKey
 ) -> ssl.SSLContext:
-    """Return the context of a server that sends these certificates, its own first."""
+    """Return the TLS context of a server that sends these certificates, its own first."""
     pem = serialization.Encoding.PEM
     chain, key_file = folder / "server.pem", folder / "server.key"
     chain.write_bytes(b"".join(each.public_bytes(pem) for each in certificates))
@@ -245,7 +245,7 @@ def certificate(
     issuer: x509.Certificate | None,
     issuer_key: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    """Return a server's certificate, or an authority's where there is no issuer."""
+    """Return the certificate of a server, or of an authority if there is no issuer."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))

@@ -1,4 +1,4 @@
-"""A page in a browser, whose console and accessibility are watched."""
+"""A browser page whose console and accessibility are checked."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ WAIT_MS = 60_000
 
 
 def follow(link: Locator) -> None:
-    """Clicks what loads another page, and waits until all of that is there.
+    """Click a link and wait until the next page is loaded.
 
-    A click alone does not, and neither do counts and lists of what a page shows: they are read
-    of whatever has arrived by then.
+    A click does not wait, and neither do counts and lists: they describe what has arrived so far.
     """
     with link.page.expect_navigation():
         link.click()
 
 
 def beside(page: Page, path: str) -> str:
-    """Return an address at the host name of a page's session."""
+    """Return a URL with the same host as a page."""
     parts = urlsplit(page.url)
     return f"{parts.scheme}://{parts.netloc}{path}"
 
@@ -42,7 +41,7 @@ def sign_in(page: Page, origin: str, token: str) -> None:
 
 
 class Watched:
-    """A page, with all that its console says."""
+    """A page and the errors in its console."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -56,7 +55,7 @@ class Watched:
             self.errors.append(line.text)
 
     def shot(self, name: str) -> None:
-        """A screenshot in both schemes, after the rules of accessibility were applied to each."""
+        """Save screenshots in both color schemes, after checking accessibility in each."""
         SHOTS.mkdir(parents=True, exist_ok=True)
         for scheme in ("light", "dark"):
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""A team's Dagster project, which has nothing of ours: its names are those that ours could have."""
+"""A team's own Dagster project, whose names collide with ours."""

@@ -1,4 +1,4 @@
-"""What the team's code location loads."""
+"""The definitions of the team's code location."""
 
 import dagster as dg
 
@@ -15,7 +15,7 @@ def sales(postgres: dg.ResourceParam[str]) -> dg.MaterializeResult[None]:
 
 @dg.asset(partitions_def=REGIONS)
 def embeddings() -> None:
-    """Embeddings of a region's products: an asset with the key of one of ours."""
+    """Embeddings of a region's products: an asset with the same key as one of ours."""
 
 
 @dg.asset(partitions_def=DAYS)
@@ -25,7 +25,7 @@ def visits() -> None:
 
 @dg.asset_check(asset=visits, partitions_def=DAYS)
 def visits_are_plausible(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-    """Pass on every day, and on nothing else."""
+    """Pass for partitions that are days, and fail for others."""
     return dg.AssetCheckResult(passed=context.partition_key.startswith("2026-"))
 
 
@@ -45,8 +45,8 @@ def team_definitions(*, with_our_names: bool = True) -> dg.Definitions:
     """Build the team's definitions.
 
     Args:
-        with_our_names: with the job and the asset that have names of ours; a code location has one
-            of each name.
+        with_our_names: whether to include the job and the asset whose names we also use. A code
+            location can contain each name only once.
     """
     return dg.Definitions(
         assets=[sales, visits, *([embeddings] if with_our_names else [])],
