@@ -29,7 +29,7 @@ needs_namespaces = pytest.mark.skipif(
 def start_in_namespace(
     program: str, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Start a Python program in a new PID namespace, all of whose processes end with the program."""
+    """Start a Python program in a new PID namespace, whose processes all end with it."""
     return start_command_in_namespace(
         [sys.executable, "-c", program, *map(str, arguments)], environment
     )
