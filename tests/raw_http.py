@@ -40,7 +40,7 @@ class Target:
         return "\r\n".join(lines).encode() + body
 
     def send(self, data: bytes, *, answers: int = 1) -> bytes:
-        """Send bytes; return what is received until the last response starts, or the time is over."""
+        """Send bytes; return what is received until the last response starts or the time is up."""
         received = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=self.seconds) as connection:
             connection.sendall(data)

@@ -1,4 +1,4 @@
-"""Every test of this folder is long: `make test-all` runs it, `make test` does not."""
+"""Mark all tests of this folder as long: `make test-all` runs them, `make test` does not."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import pytest
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is in this folder; pytest calls it for no other."""
+    """Mark a test of this folder; pytest calls this hook for no other."""
     item.add_marker("long")

@@ -1,13 +1,13 @@
-"""Runs `rag-assets` commands in forks of one process that has imported everything, and kills them.
+"""Run `rag-assets` commands in forks of one process that has imported everything, and kill them.
 
-A command costs no imports that way, so that a test can afford to kill dozens of them. Each is the
-real command line in a process of its own; nothing is opened before the fork. What to do is read
-from standard input as JSON lines, what became of it is written to standard output (see `Job` and
-`Outcome` in tests/e2e/killing.py).
+A fork needs no imports, so a test can kill dozens of commands. Each is the real command line in a
+process of its own, and no connection is opened before the fork. Jobs are read from standard input
+as JSON lines, and outcomes are written to standard output (see `Job` and `Outcome` in
+tests/e2e/killing.py).
 
-The boundaries at which a command can be killed are found from outside, so that the product holds
-no hook: a catalog transaction that wrote and is about to commit, a commit to the lake, a request
-to Elasticsearch that writes.
+A command can be killed at *boundaries*: right before a catalog transaction with changes commits,
+before a commit to the lake, and before a request that writes to Elasticsearch. They are found from
+outside, so the product needs no hooks.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _READING_PATHS = ("_search", "_msearch", "_count", "_pit", "_mget", "_mapping", 
 
 
 class Boundaries:
-    """Counts the moments at which something is about to become durable; ends the process at one.
+    """Counts the boundaries of a process, and ends or stops the process at one of them.
 
     Args:
         kill_before: the number of the boundary, from 1; 0 only counts.
-        stop_before: the name of a boundary at which to wait, the first time, until continued.
-        report: the file that the name of each boundary is added to.
+        stop_before: the name of a boundary at which to stop once, until the process is continued.
+        report: the file to which the name of each boundary is appended.
     """
 
     def __init__(self, kill_before: int, stop_before: str | None, report: Path) -> None:
@@ -61,7 +61,7 @@ class Boundaries:
         self._guard = threading.Lock()
 
     def reach(self, name: str) -> None:
-        """Take note of a boundary."""
+        """Record that a boundary is reached."""
         with self._guard:
             self._left -= 1
             with self._report.open("a") as report:
@@ -73,7 +73,7 @@ class Boundaries:
                 os.kill(os.getpid(), signal.SIGSTOP)
 
     def watch(self) -> None:
-        """Be told of all boundaries of this process."""
+        """Intercept all boundaries of this process."""
         self._watch_catalog()
         self._watch_lake()
         self._watch_elasticsearch()
@@ -129,7 +129,7 @@ class Boundaries:
 
 
 def _table_of(url: str) -> str:
-    """The table that lies in a folder named by its columns, or by its embedder."""
+    """Return the name of the table whose folder is named by its columns, or by its embedder."""
     return url.rstrip("/").rsplit("/", 2)[-2]
 
 
@@ -146,7 +146,7 @@ def main() -> None:
 
 
 def _shorten_dagsters_waits() -> None:
-    """Have Dagster try a lost Postgres as often as ever, but not for 11 seconds per event."""
+    """Let Dagster retry a lost Postgres as often as usual, but not for 11 seconds per event."""
     from dagster_postgres import utils
 
     retries, seconds = utils.retry_pg_connection_fn.__defaults__
@@ -180,7 +180,7 @@ def _carry_out(job: dict[str, Any], answers: Any) -> None:
 
 
 def _wait_until_told(pid: int, answers: Any) -> None:
-    """Wait for the command to stop, say so, and let it go on when the next line comes."""
+    """Wait until the command stops, report it, and continue it when the next line is read."""
     _, status = os.waitpid(pid, os.WUNTRACED)
     _answer(answers, {"stopped": os.WIFSTOPPED(status)})
     sys.stdin.readline()
@@ -200,7 +200,7 @@ def _wait(pid: int, kill_after: float | None) -> int:
 
 
 def _as_command(job: dict[str, Any], files: dict[str, Path]) -> None:
-    """Become the command; never returns."""
+    """Become the command; never return."""
     code = 1
     try:
         _redirect(0, os.devnull, os.O_RDONLY)
@@ -225,7 +225,7 @@ def _as_command(job: dict[str, Any], files: dict[str, Path]) -> None:
 
 
 def _apply_settings() -> None:
-    """Change what the test asks for; see tests/newer_rules.py."""
+    """Apply the changes that the test's environment variables request; see tests/newer_rules.py."""
     patched = pytest.MonkeyPatch()
     if word := os.environ.get(ALSO_FOUND):
         find_also(word, patched)

@@ -1,4 +1,4 @@
-"""The tests' side of tests/e2e/fork_server.py."""
+"""Start the fork server of tests/e2e/fork_server.py, and run commands in it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ KILLED = -9
 
 
 def kills(fewest: int) -> int:
-    """How often each kind of work is killed: RAG_ASSETS_TEST_KILLS if that is more."""
+    """Return how often to kill each kind of work: RAG_ASSETS_TEST_KILLS, but at least `fewest`."""
     return max(fewest, int(os.environ.get("RAG_ASSETS_TEST_KILLS", "0")))
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command, and when it is to be killed.
+    """A command, and the moment at which it is killed.
 
     Attributes:
-        kill_before: the write boundary, counted from 1, right before which it is killed; 0 only
-            counts them; None leaves the process alone.
+        kill_before: number of the boundary, from 1, right before which it is killed; 0 only counts
+            boundaries; None does not watch them.
         kill_after: seconds after which it is killed.
-        stop_before: the name of a boundary at which it stops until it is told to go on.
+        stop_before: name of a boundary at which it stops until it is continued.
     """
 
     arguments: tuple[str, ...]
@@ -41,7 +41,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command; boundaries are named in the order in which they were reached."""
+    """The result of a command, with the names of the boundaries in the order they were reached."""
 
     code: int
     out: str
@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def json(self) -> Any:
-        """What the command answered."""
+        """Return the JSON that the command printed."""
         return json.loads(self.out)
 
 
 class ForkServer:
-    """Runs commands one after the other, each in a process of its own."""
+    """Runs commands one after the other, each in its own process."""
 
     def __init__(self, process: subprocess.Popen[str], environment: Mapping[str, str]) -> None:
         self._process = process
@@ -68,12 +68,11 @@ class ForkServer:
         kill_after: float | None = None,
         **variables: str,
     ) -> Outcome:
-        """Run a command to its end, or to the moment at which it is killed.
+        """Run a command until it ends or is killed.
 
         Args:
-            arguments: of the command.
             kill_before, kill_after: see Job.
-            variables: more of its environment.
+            variables: additional environment variables.
         """
         environment = {**self._environment, **variables}
         self._write(asdict(Job(arguments, environment, kill_before, kill_after)))
@@ -81,7 +80,7 @@ class ForkServer:
 
     @contextmanager
     def stopped(self, *arguments: str, before: str) -> Iterator[Callable[[], Outcome]]:
-        """A command that has stopped before a boundary; call what is given to let it go on."""
+        """Run a command until it stops before a boundary; the yielded function continues it."""
         self._write(asdict(Job(arguments, self._environment, stop_before=before)))
         answer = self._read()
         assert answer == {"stopped": True}, f"{arguments} never came to {before}"
@@ -112,7 +111,7 @@ class ForkServer:
 
 @contextmanager
 def fork_server(environment: Mapping[str, str]) -> Iterator[ForkServer]:
-    """A fork server for commands with this environment."""
+    """Start a fork server for commands with this environment."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-W", "ignore", "-m", "tests.e2e.fork_server"),

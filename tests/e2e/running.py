@@ -1,4 +1,4 @@
-"""A running daemon and webserver over an installation, seen as their users see them."""
+"""A running daemon and webserver of an installation, as its users see them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ mutation Launch($params: ExecutionParams!) {
 
 @dataclass(frozen=True)
 class Daemon:
-    """An installation on which Dagster's daemon and webserver run.
+    """An installation whose Dagster daemon and webserver run.
 
-    Its catalog was opened before they were started: from then on only the daemon carries
-    tenants.yaml over.
+    Its catalog was opened before they started; from then on only the daemon applies tenants.yaml.
     """
 
     installation: Installation
@@ -49,15 +48,15 @@ class Daemon:
     logs: Path
 
     def searchable(self, tenant_id: str, text: str, *, within: float = PATIENCE) -> float:
-        """Wait until a search returns a passage with the text; returns the seconds it took."""
+        """Wait until a search returns a passage with the text; return the seconds it took."""
         return wait_for(lambda: self.finds(tenant_id, text), within, f"{text!r} is found")
 
     def gone(self, tenant_id: str, text: str, *, within: float = PATIENCE) -> float:
-        """Wait until no search returns the text any more."""
+        """Wait until no search returns the text any more; return the seconds it took."""
         return wait_for(lambda: not self.finds(tenant_id, text), within, f"{text!r} is gone")
 
     def finds(self, tenant_id: str, text: str) -> bool:
-        """Whether a search returns a passage with the text just now."""
+        """Return whether a search returns a passage with the text."""
         from rag_assets.common.errors import UnknownTenant
 
         try:
@@ -67,7 +66,7 @@ class Daemon:
         return any(text in hit.text for hit in hits)
 
     def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
-        """Ask the webserver what its pages ask."""
+        """Send a GraphQL query to the webserver, as its pages do."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(  # noqa: S310 - a loopback address
             f"{self.url}/graphql", body, {"content-type": "application/json"}
@@ -78,12 +77,12 @@ class Daemon:
         return answer["data"]
 
     def launch(self, job: str, tenant_id: str | None = None, *assets: str) -> str:
-        """Launch a run as the UI's button does; returns its id.
+        """Launch a run as the UI's button does; return its id.
 
         Args:
-            job: its name; "__ASSET_JOB" for Materialize on assets' pages.
+            job: its name; "__ASSET_JOB" for Materialize on the pages of assets.
             tenant_id: the partition.
-            assets: of the job, if not all.
+            assets: of the job, by default all.
         """
         selector = {
             "repositoryLocationName": "rag_assets",
@@ -104,23 +103,23 @@ class Daemon:
         return str(answer["run"]["runId"])
 
     def ended(self, run_id: str, *, within: float = PATIENCE) -> RunRecord:
-        """Wait until a run has ended."""
+        """Wait until a run has ended; return it."""
         wait_for(lambda: self.record(run_id).dagster_run.is_finished, within, "the run ended")
         return self.record(run_id)
 
     def record(self, run_id: str) -> RunRecord:
-        """A run with its times."""
+        """Return a run with its times."""
         record = self.instance.get_run_record_by_id(run_id)
         assert record is not None
         return record
 
     def runs(self, tenant_id: str, job: str | None = None) -> list[RunRecord]:
-        """A tenant's runs, the latest first."""
+        """Return a tenant's runs, the latest first."""
         wanted = dg.RunsFilter(tags={PARTITION_TAG: tenant_id}, job_name=job)
         return list(self.instance.get_run_records(filters=wanted))
 
     def idle(self, tenant_id: str) -> None:
-        """Wait until no run of the tenant is queued or under way."""
+        """Wait until the tenant has no queued or running run."""
         wait_for(
             lambda: all(run.dagster_run.is_finished for run in self.runs(tenant_id)),
             PATIENCE,
@@ -130,10 +129,9 @@ class Daemon:
 
 @contextmanager
 def running_daemon(installation: Installation, *, watched: bool) -> Iterator[Daemon]:
-    """Start the webserver, the daemon and the fork server, and stop them again.
+    """Start the webserver, the daemon and the fork server, and stop them afterwards.
 
     Args:
-        installation: theirs.
         watched: whether to start the change watcher as well, as `rag-assets up` does.
     """
     session = installation.session()
@@ -157,7 +155,7 @@ def running_daemon(installation: Installation, *, watched: bool) -> Iterator[Dae
 
 
 def wait_for(condition: Callable[[], bool], within: float, what: str) -> float:
-    """Wait until it holds; returns the seconds it took."""
+    """Wait until a condition holds; return the seconds it took."""
     started = time.monotonic()
     while not condition():
         if time.monotonic() - started > within:

@@ -1,4 +1,4 @@
-"""Money as a tenant's people meet it: plan, sync, usage, a run's checks, the report of costs."""
+"""Costs as users see them: plan, sync, usage, the checks of a run, and the cost report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write(folder: Path, numbers: range) -> None:
 
 
 def run(installation: Installation, tenant: str) -> RunResult:
-    """One run of the chain, as the daemon makes it."""
+    """Run the chain once, as the daemon does."""
     session = installation.session()
     session.active(tenant)
     return Runner(session).run("sync_tenant", tenant)

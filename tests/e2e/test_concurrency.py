@@ -1,4 +1,4 @@
-"""Two writers of one tenant, dead ones, late ones; embedders and servers that fail midway."""
+"""Two writers of one tenant, dead and late writers, and embedders and servers that fail midway."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ LATE = (
 
 @pytest.fixture(scope="module")
 def server(shared_installation: Installation) -> Iterator[ForkServer]:
-    """Runs commands in processes of their own, and stops or kills them."""
+    """Start a fork server whose commands are stopped or killed."""
     with fork_server(shared_installation.environment) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def operator(shared_installation: Installation) -> Iterator[ForkServer]:
-    """Runs commands while another one is stopped."""
+    """Start a fork server whose commands run while another one is stopped."""
     with fork_server(shared_installation.environment) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def instance(shared_installation: Installation) -> dg.DagsterInstance:
-    """Where runs are recorded."""
+    """Return the Dagster instance."""
     return shared_installation.session().instance
 
 
 def fill(installation: Installation, tenant: str, documents: int = 3, **config: object) -> None:
-    """A tenant with a few documents."""
+    """Add a tenant with a few documents."""
     folder = installation.add_tenant(tenant, **{**FAST, **config})
     for number in range(documents):
         (folder / f"d{number}.md").write_text(f"# Page {number}\n\nAbout {tenant}, {number}.\n")
 
 
 def assert_sound(installation: Installation, tenant: str, documents: int = 3) -> None:
-    """Index and catalog hold every document once."""
+    """Fail unless index and catalog hold every document exactly once."""
     uris = [uri for uri, _, _ in installation.entries(tenant).values()]
     assert sorted(uris) == sorted(f"files/d{number}.md" for number in range(documents))
     ctx = installation.context(tenant)
@@ -63,7 +63,7 @@ def assert_sound(installation: Installation, tenant: str, documents: int = 3) ->
 
 
 def runs_of(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:
-    """A tenant's runs, the newest first."""
+    """Return a tenant's runs, the newest first."""
     return list(instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: tenant})))
 
 
@@ -151,7 +151,7 @@ def test_a_late_writer_leaves_nothing_of_a_removed_tenant(
 
 
 def break_lock(installation: Installation, tenant: str) -> None:
-    """Cut the connection that holds a tenant's lock, as a network or a server would."""
+    """Terminate the connection that holds a tenant's lock."""
     cut = (
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
         " AND ((classid::bigint << 32) | objid::bigint) = %s"
@@ -161,7 +161,7 @@ def break_lock(installation: Installation, tenant: str) -> None:
 
 
 def assert_nothing_left(installation: Installation, tenant: str, incarnation: int) -> None:
-    """No index and no folder of the lake holds anything of a former use of an id."""
+    """Fail if an index or a folder of the lake holds data of a former tenant with this id."""
     session = installation.session()
     for index_name in session.store.indexes.names():
         assert (tenant, incarnation) not in session.store.indexes.owners(index_name)

@@ -1,8 +1,8 @@
-"""While a document changes again and again, every search finds one version of it, whole.
+"""While a document changes repeatedly, every search finds exactly one complete version of it.
 
-A process of its own searches in all three modes without pause, while this one syncs version after
-version. A version may be found from the moment its file is
-written, and must be found once its sync has returned.
+Another process searches in all three modes without pause, while this one syncs version after
+version. A version may be found as soon as its file is written, and must be found once its sync has
+returned.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ URI = "files/counter.md"
 
 
 def counter(version: int) -> str:
-    """A document of which every chunk names its version."""
+    """Return a document whose chunks all name its version."""
     sentence = f"The counter stands at version {version}. "
     sections = (f"## Part {part}\n\n{sentence * 3}\n" for part in range(1, PARTS))
     return f"# Counter\n\n{sentence * 3}\n\n" + "\n".join(sections)
@@ -36,7 +36,7 @@ def counter(version: int) -> str:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one search found of the document, and when it ran (time.monotonic)."""
+    """The versions and chunks that one search found, and its time (time.monotonic)."""
 
     mode: str
     versions: list[int]
@@ -47,7 +47,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Written:
-    """When a version's file was written, and when its sync had returned."""
+    """The times at which a version's file was written, and at which its sync returned."""
 
     version: int
     began: float
@@ -94,7 +94,7 @@ def test_every_search_finds_the_newest_or_the_previous_version(
 
 
 def is_right(search: Seen, written: list[Written], whole: int) -> bool:
-    """Whether a search found exactly one version, all of it, and one that counted meanwhile."""
+    """Return whether a search found one complete version that was valid during the search."""
     oldest = max(w.version for w in written if w.ended <= search.began)
     newest = max(w.version for w in written if w.began <= search.ended)
     return (
@@ -105,7 +105,7 @@ def is_right(search: Seen, written: list[Written], whole: int) -> bool:
 
 
 def wait_for_lines(path: Path, count: int, timeout: float = 60) -> None:
-    """Wait until the searcher has begun."""
+    """Wait until the searcher has written so many lines."""
     deadline = time.monotonic() + timeout
     while not path.exists() or len(path.read_text().splitlines()) < count:
         assert time.monotonic() < deadline, "the searcher did not begin"
@@ -113,7 +113,7 @@ def wait_for_lines(path: Path, count: int, timeout: float = 60) -> None:
 
 
 def search_until_told(tenant: str, path: Path) -> None:
-    """Search in all modes until standard input closes, and write down what was found."""
+    """Search in all modes until standard input closes, and write the results to a file."""
     import itertools
     import select
 

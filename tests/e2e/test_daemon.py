@@ -1,10 +1,10 @@
-"""The daemon at work: what a change in a file, in tenants.yaml or in a server leads to.
+"""The daemon's reactions to changes of files, of tenants.yaml and of servers.
 
-No change watcher runs: what is followed is found by the daemon's sensors. Its runs are forks, which
-take a tenth of the time; that they can be processes of the code server is tested in test_forks.py.
+No change watcher runs, so the daemon's sensors find all changes. Its runs are forks, which take a
+tenth of the time; test_forks.py tests runs as processes of the code server.
 
-Nothing is called here that the daemon should do by itself. One daemon serves the module; what
-takes it long (backing off, repairing) begins in a fixture and is looked at in the last tests.
+The tests never call what the daemon should do itself. One daemon serves the module. Slow reactions
+(backing off, repairing) are started by a fixture and verified by the last tests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ASSETS = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
 
 @pytest.fixture(scope="module")
 def trouble(shared_installation: Installation) -> dict[str, Path]:
-    """Tenants in trouble, which the daemon has to deal with while the other tests run."""
+    """Add tenants with problems that the daemon must solve while the other tests run."""
     installation = shared_installation
     folders = {name: installation.add_tenant(name, **FAST) for name in ("broken", "drifting")}
     folders["expiring"] = installation.add_tenant("expiring", retention_days=7, **FAST)
@@ -310,7 +310,7 @@ def _edit(daemon: Daemon, folder: Path, status: str, words: str) -> None:
 
 
 def _kill_in_a_run(daemon: Daemon, tenant_id: str, command: subprocess.Popen[str]) -> str:
-    """kill -9 the command in the midst of a run; returns that run's id."""
+    """Kill the command during a run; return that run's id."""
     for _ in range(200):
         os.kill(command.pid, signal.SIGSTOP)
         holder = daemon.catalog.lock.holder(tenant_id)

@@ -1,4 +1,4 @@
-"""No child of a command holds the command's output open: its reader must not wait for them."""
+"""No child of a command keeps the command's output open: a reader must not wait for children."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SLOW = {"embedder": {"provider": "deterministic", "seconds_per_text": 0.02}}
 
 
 def outputs(pid: int) -> set[str]:
-    """The pipes that a process writes its output to."""
+    """Return the pipes to which a process writes its output."""
     return {str(Path(f"/proc/{pid}/fd/{number}").readlink()) for number in (1, 2)}
 
 
 def others_with(pipes: set[str], *known: int) -> set[str]:
-    """The commands of other processes that hold one of the pipes open."""
+    """Return the command lines of other processes that hold one of the pipes open."""
     found = set()
     for process in Path("/proc").iterdir():
         if not process.name.isdecimal() or int(process.name) in known:

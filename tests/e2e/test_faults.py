@@ -1,10 +1,10 @@
 """Faults of every kind in random order, in one installation.
 
-Its sources are edited, renamed and held, its documents pruned and purged, while the provider of its
-embeddings fails, its commands are killed, its disk fills up and its clock jumps. After each step
-the index equals the sources, nothing that was held is lost, and every receipt is true. No text is
-paid twice, but for those of one batch for each kill, and each document that failed says why, and
-when it is tried again.
+Its sources are edited, renamed and held, and its documents pruned and purged. Meanwhile the
+embedding provider fails, commands are killed, the disk fills up, and the clock jumps. After each
+step the index equals the sources, no held document is lost, and every receipt is true. No text is
+paid for twice, except one batch for each kill. Each failed document states why it failed and when
+it is tried again.
 
 RAG_ASSETS_TEST_FAULT_STEPS=200 takes more steps, RAG_ASSETS_TEST_FAULT_SEED other ones.
 """
@@ -50,7 +50,7 @@ class FaultWalk(Walk):
     Args:
         world: the servers.
         server: runs the commands that are killed.
-        provider: of the embeddings.
+        provider: the embedding server.
     """
 
     def __init__(self, world: World, server: ForkServer, provider: EmbeddingServer) -> None:
@@ -113,7 +113,7 @@ class FaultWalk(Walk):
         super().kill(operated, command, after)
 
     def verify_payments(self) -> None:
-        """Each text was answered once, but for one batch for each kill."""
+        """Fail unless each text was answered once, except one batch for each kill."""
         again = {
             text: times - 1
             for text, times in self.provider.answered.items()
@@ -122,7 +122,7 @@ class FaultWalk(Walk):
         assert sum(again.values()) <= BATCH * self.kills, again
 
     def verify_failures(self) -> None:
-        """Each document that failed says why, and when it is tried again, if it is."""
+        """Fail unless each failed document has a reason, and a time of its next attempt if any."""
         with psycopg.connect(self.operated.database_url) as connection:
             failed = connection.execute(
                 "SELECT uri, error_message, error_kind, retry_at::text FROM rag_catalog.documents"
@@ -134,7 +134,7 @@ class FaultWalk(Walk):
             assert retry_at or kind == "text-rejected", row
 
     def let_time_pass(self) -> None:
-        """Have whatever waits for another attempt be due."""
+        """Make all pending attempts due."""
         with psycopg.connect(self.operated.database_url) as connection:
             for table in ("documents", "syncs"):
                 connection.execute(
@@ -152,7 +152,7 @@ def rename_files(walk: Walk, operated: Operated) -> None:
 
 
 def hold_what_is_due(walk: Walk, operated: Operated) -> None:
-    """Prune under a hold, after everything has reached its retention: nothing goes."""
+    """Prune under a hold when all documents are past their retention: none may be deleted."""
     operated.settle("acme")
     operated.done("hold", "set", "acme", "--reason", "a claim")
     before = operated.words("acme")
@@ -175,7 +175,7 @@ def hold_what_is_due(walk: Walk, operated: Operated) -> None:
 
 
 def provider_fails(walk: Walk, operated: Operated) -> None:
-    """Have the next requests to the provider fail, and the ones after them succeed."""
+    """Let the next requests to the provider fail, and later ones succeed."""
     assert isinstance(walk, FaultWalk)
     for _ in range(walk.random.randint(1, 7)):
         operated.write("acme", walk.world.new_name("file") + ".md")
@@ -189,7 +189,7 @@ def provider_fails(walk: Walk, operated: Operated) -> None:
 
 
 def provider_is_down(walk: Walk, operated: Operated) -> None:
-    """Have every request fail for a while: no document fails, and little is asked."""
+    """Let every request fail for a while: no document fails, and few requests are sent."""
     assert isinstance(walk, FaultWalk)
     for _ in range(walk.random.randint(1, 9)):
         operated.write("acme", walk.world.new_name("file") + ".md")
@@ -203,7 +203,7 @@ def provider_is_down(walk: Walk, operated: Operated) -> None:
 
 
 def provider_spoils_a_text(walk: Walk, operated: Operated) -> None:
-    """Have the provider send no usable vector for one text: its document alone fails."""
+    """Let the provider return no usable vector for one text: only its document fails."""
     assert isinstance(walk, FaultWalk)
     for _ in range(walk.random.randint(0, 6)):
         operated.write("acme", walk.world.new_name("file") + ".md")
@@ -227,7 +227,7 @@ def provider_spoils_a_text(walk: Walk, operated: Operated) -> None:
 
 
 def fill_the_disk(walk: Walk, operated: Operated) -> None:
-    """Fill the disk of the lake while documents are new: what is paid is stored, or not paid."""
+    """Fill the lake's disk while documents are new: vectors that are paid for are stored."""
     filler = walk.world.folder / "disk" / "filler"
     with filler.open("wb", buffering=0) as file:
         try:
@@ -249,7 +249,7 @@ def fill_the_disk(walk: Walk, operated: Operated) -> None:
 
 
 def kill_a_command(walk: Walk, operated: Operated) -> None:
-    """Kill a command at a random moment; the next one ends its work."""
+    """Kill a command at a random moment; the next command completes its work."""
     for _ in range(walk.random.randint(1, 6)):
         operated.write("acme", walk.world.new_name("file") + ".md")
     kind = walk.random.choice(["sync", "sync", "repair", "compact", "purge"])

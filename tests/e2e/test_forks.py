@@ -1,4 +1,4 @@
-"""The daemon with a fork server and a change watcher: what is faster, and what stays as it was."""
+"""The daemon with a fork server and a change watcher: what is faster, and what stays the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel is one package; in an empty folder its commands run the demo and the servers."""
+"""The wheel is one package, whose commands run the demo and the servers in an empty folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def programs(wheel: Path) -> Iterator[Path]:
 
 
 class Folder:
-    """An empty folder, in which nothing but the installed programs is run."""
+    """An empty folder in which the installed programs are run."""
 
     def __init__(self, path: Path, programs: Path, environment: Mapping[str, str]) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class Folder:
         self._environment = environment
 
     def run(self, program: str, *arguments: str) -> str:
-        """Run a program of the environment and return what it prints."""
+        """Run a program of the environment and return its output."""
         done = subprocess.run(
             [self._programs / program, *arguments],
             cwd=self.path,

@@ -1,10 +1,10 @@
-"""kill -9 at every write boundary and at random moments; then a sync, and nothing tells.
+"""kill -9 at every write boundary and at random moments; the next sync repairs everything.
 
 The syncs are real commands in processes of their own (see fork_server.py). Two lanes, each with a
-tenant, go through the same states of a folder: edits, new files, removed, renamed and touched
-ones, and content that comes back. In every round one sync is killed, or several are, before one
-is left alone. What must be in the index then is taken from a twin that was never disturbed and
-holds every content that any state holds; which vectors were lost is read from the lake in between.
+tenant, go through the same states of a folder: edits, new, removed, renamed and touched files, and
+content that returns. In every round one or more syncs are killed before one is left alone. The
+expected index comes from a twin tenant that was never disturbed and has indexed the contents of all
+states. Lost vectors are counted in the lake after each kill.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Entries = frozenset[tuple[int, str, str, tuple[str, ...]]]
 
 
 def document(name: str, version: int) -> str:
-    """A document of three chunks; two versions differ in one sentence of one of them."""
+    """Return a document of three chunks; two versions differ in one sentence of one chunk."""
     steady = "The steward on duty decides, and writes down why."
     return (
         f"# {name}\n\nAbout {name}. {steady} Nobody else has to be asked about that.\n\n"
@@ -48,7 +48,7 @@ def document(name: str, version: int) -> str:
 
 
 def states() -> list[Folder]:
-    """What the folder holds, round by round: each state follows from the one before."""
+    """Return the states of the folder; each follows from the one before."""
     folder = {f"d{n}.md": document(f"d{n}", 0) for n in range(8)}
     # So that every round takes one away that is nowhere else.
     folder |= {f"new/n{n}.md": document(f"n{n}", n) for n in range(-2, 1)}
@@ -66,7 +66,7 @@ def states() -> list[Folder]:
 
 
 def put(folder: Path, state: Folder) -> None:
-    """Make the folder hold this state; a file that only has another name is renamed."""
+    """Write a state to the folder; renamed files are moved."""
     present = {str(path.relative_to(folder)): path for path in folder.rglob("*.md")}
     contents = {path.read_text(): path for name, path in present.items() if name not in state}
     for name, content in state.items():
@@ -82,7 +82,7 @@ def put(folder: Path, state: Folder) -> None:
 
 
 def entries_by_uri(ctx: TenantContext) -> dict[str, Entries]:
-    """Every entry of the serving generation, the stale ones included."""
+    """Return every entry of the serving generation, including stale ones."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     assert serving is not None
     found: dict[str, list[tuple[int, str, str, tuple[str, ...]]]] = {}
@@ -101,22 +101,22 @@ def entries_by_uri(ctx: TenantContext) -> dict[str, Entries]:
 
 @dataclass(frozen=True)
 class Twin:
-    """What an undisturbed sync makes of every content."""
+    """The result of an undisturbed sync for every content."""
 
     entries: dict[str, Entries]
 
     def of(self, state: Folder) -> dict[str, Entries]:
-        """The entries of a folder's state, by uri."""
+        """Return the entries of a state of the folder, by URI."""
         return {f"files/{name}": self.entries[content] for name, content in state.items()}
 
     def texts(self, state: Folder) -> set[str]:
-        """Everything that has to be embedded for a state."""
+        """Return all texts that must be embedded for a state."""
         return {entry[1] for content in state.values() for entry in self.entries[content]}
 
 
 @pytest.fixture(scope="module")
 def twin(shared_installation: Installation) -> Twin:
-    """Every content of every state, indexed by a sync that nobody disturbs."""
+    """Index every content of every state with an undisturbed sync."""
     contents = sorted({content for state in states() for content in state.values()})
     names = {hashlib.sha256(content.encode()).hexdigest()[:16]: content for content in contents}
     folder = shared_installation.add_tenant("twin", **SETTINGS)
@@ -130,7 +130,7 @@ def twin(shared_installation: Installation) -> Twin:
 
 @pytest.fixture(scope="module")
 def servers(shared_installation: Installation) -> Iterator[list[ForkServer]]:
-    """A fork server for each lane."""
+    """Start a fork server for each lane."""
     environment = shared_installation.environment
     with fork_server(environment) as one, fork_server(environment) as other:
         yield [one, other]
@@ -138,7 +138,7 @@ def servers(shared_installation: Installation) -> Iterator[list[ForkServer]]:
 
 @dataclass
 class Lane:
-    """A tenant whose syncs are killed, and where its folder stands."""
+    """A tenant whose syncs are killed, and the present state of its folder."""
 
     tenant: str
     folder: Path
@@ -155,13 +155,13 @@ class Lane:
         self.context = self.installation.context(self.tenant)
 
     def sync(self, **kill: float) -> Outcome:
-        """Sync in a process of its own."""
+        """Sync in another process."""
         outcome = self.server.run("sync", self.tenant, "--json", **kill)  # type: ignore[arg-type]
         assert outcome.code in (0, KILLED), (outcome.out, outcome.err[-2000:])
         return outcome
 
     def round(self, *kills: dict[str, float]) -> list[Outcome]:
-        """Go on to the next state, kill the syncs that follow, sync again, and look closely."""
+        """Apply the next state, kill the following syncs, sync again, and inspect the result."""
         self.turn += 1
         state = states()[self.turn]
         put(self.folder, state)
@@ -184,7 +184,7 @@ class Lane:
         return killed
 
     def inspect(self, state: Folder, boundaries: list[str]) -> None:
-        """Index, catalog, lake and runs are what they are after an undisturbed sync."""
+        """Fail unless index, catalog, lake and runs are as after an undisturbed sync."""
         ctx = self.context
         assert entries_by_uri(ctx) == self.twin.of(state), boundaries
         assert all(found.healthy for found in inspect_index(ctx)), boundaries
@@ -202,13 +202,13 @@ class Lane:
         assert not ctx.catalog.lock.is_held(self.tenant)
 
     def vector_rows(self) -> int:
-        """Rows of vectors in the lake, doubled ones counted twice."""
+        """Return the number of vector rows in the lake, including duplicates."""
         sizes = self.context.lake.size()
         return sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
 
 
 def unfinished(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:
-    """Runs of a tenant that seem to be under way."""
+    """Return the tenant's runs that have not ended."""
     ended = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: tenant}))
     return [run for run in runs if run.status not in ended]
@@ -216,7 +216,7 @@ def unfinished(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]
 
 @pytest.fixture(scope="module")
 def lanes(shared_installation: Installation, servers: list[ForkServer], twin: Twin) -> list[Lane]:
-    """Lanes with their first state indexed."""
+    """Create the lanes, with their first state indexed."""
     instance = shared_installation.session().instance
     made = []
     for number, server in enumerate(servers):
@@ -232,7 +232,7 @@ def lanes(shared_installation: Installation, servers: list[ForkServer], twin: Tw
 
 
 def side_by_side(lanes: list[Lane], work: Callable[[Lane], object]) -> None:
-    """Do the same in every lane at once."""
+    """Call a function for all lanes in parallel."""
     with ThreadPoolExecutor(len(lanes)) as pool:
         for done in [pool.submit(work, lane) for lane in lanes]:
             done.result()

@@ -1,4 +1,4 @@
-"""kill -9 while a build is made, judged and published, and what answers is edited; then a sync."""
+"""kill -9 while a build is made, judged and published and its documents are edited; then a sync."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tenant:
     round: int = 0
 
     def change(self) -> None:
-        """Ask for another build, and edit what answers."""
+        """Configure another chunker, and edit a document."""
         self.round += 1
         chunker = {"chunker": "heading", "max_tokens": 40 + self.round, "overlap": 0}
         self.installation.configure(self.id, chunker=chunker)
@@ -48,7 +48,7 @@ class Tenant:
         return self.server.run("sync", self.id, "--json", kill_before=kill_before)
 
     def inspect(self, again: Outcome, before: set[str], boundaries: list[str]) -> None:
-        """All is as after an undisturbed sync, and no text was embedded twice."""
+        """Fail unless all is as after an undisturbed sync, and no text was embedded twice."""
         assert again.code == 0, (again.err, boundaries)
         ctx = self.installation.context(self.id)
         live = ctx.catalog.generations.live(self.id)

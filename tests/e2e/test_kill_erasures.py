@@ -40,12 +40,12 @@ def reader(shared_installation: Installation) -> Session:
 
 @dataclass
 class Erased:
-    """A tenant of which something is erased.
+    """A tenant with an erasure.
 
     Attributes:
         kind: of the erasure.
-        reader: looks at what is left, with the same connections for all tenants.
-        ready: whether it is prepared, and rules find what they did not before.
+        reader: inspects the result, over the same connections for all tenants.
+        ready: whether it is prepared, and rules find more than before.
     """
 
     kind: str
@@ -97,7 +97,7 @@ class Erased:
         }[self.kind]
 
     def end(self) -> Outcome:
-        """What comes next: another try of a removal, else a sync."""
+        """Complete the erasure: repeat a removal, otherwise sync."""
         return self.run(*self.command) if self.kind == "removal" else self.run("sync", self.id)
 
     def run(self, *arguments: str, kill_before: int | None = None) -> Outcome:
@@ -115,7 +115,7 @@ class Erased:
         return self.reader.catalog.receipts.all(self.id)
 
     def state(self) -> dict[str, Any]:
-        """What is left, and what the receipt says, without times and numbers."""
+        """Return what is left, and the receipt without times and numbers."""
         catalog = self.reader.catalog
         (receipt,) = self.receipts()
         assert catalog.receipts.verify().broken == ()

@@ -1,9 +1,9 @@
-"""kill -9 while a build is published, gone back to and discarded; then a sync, and the same again.
+"""kill -9 while a build is published, rolled back or discarded; then a sync, and the command again.
 
-Two builds of one tenant take turns, so that no round makes one: `publish` and `rollback` lead from
-one to the other. Killed at each kind of write and at random moments, neither may leave the tenant
-without an answer, nor with two builds that both seem to answer; the next sync ends what was begun,
-and where nothing was begun, the same command leads to where it would have led undisturbed.
+Two builds of one tenant take turns, so no round makes a build: `publish` and `rollback` switch
+between them. Each command is killed at each kind of write and at random moments. The tenant must
+always have exactly one serving build. The next sync completes a command that has started its work;
+otherwise the same command leads to the undisturbed result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def server(shared_installation: Installation) -> Iterator[ForkServer]:
 
 @dataclass
 class Moved:
-    """A tenant with two complete builds, of which the second is the configuration's."""
+    """A tenant with two complete builds; the second one matches the configuration."""
 
     id: str
     folder: Path
@@ -72,14 +72,14 @@ class Moved:
         return self.server.run("generations", name, self.id, *options, "--json", **kill)  # type: ignore[arg-type]
 
     def go(self, command: str) -> None:
-        """Carry a command out, undisturbed, and look whether it led to its end."""
+        """Run a command undisturbed, and verify its result."""
         done = self.run(command)
         assert done.code == 0, (command, done.err)
         assert self.serving == (2 if command == "publish" else 1)
         self.inspect()
 
     def kill(self, command: str, **kill: float) -> Outcome:
-        """Begin a command and kill it; then every other time a sync ends what it began."""
+        """Kill a command; every other time, let a sync complete it."""
         before, there = self.serving, 2 if command == "publish" else 1
         killed = self.run(command, **kill)
         assert killed.code in (0, KILLED), (command, killed.err)
@@ -104,7 +104,7 @@ class Moved:
         assert {hit.uri for hit in hits} == {"files/a.md", "files/b.md"}
 
     def inspect(self, boundaries: object = None) -> None:
-        """Alias, entries, rows and runs are what they are after an undisturbed command."""
+        """Fail unless alias, entries, rows and runs are as after an undisturbed command."""
         self.ask()
         with self.driver.locked(self.id) as ctx:
             assert all(state.healthy for state in inspect_index(ctx)), boundaries
@@ -166,10 +166,10 @@ def test_killed_at_every_kind_of_write(moved: Moved) -> None:
 
 
 def moments(boundaries: list[str]) -> list[int]:
-    """The numbers of boundaries, from 1: of each kind of write the last.
+    """Return the numbers of boundaries, from 1: the last of each kind of write.
 
-    Writes of the sync before a move come first, and test_kill kills at each of them; rows that only
-    describe who holds the lock are left out.
+    Writes of the sync before a move come first, and test_kill kills at each of them. Rows that only
+    describe the lock's holder are left out.
     """
     last = {name: number for number, name in enumerate(boundaries, 1)}
     last.pop("catalog rag_catalog.tenant_locks", None)
@@ -200,7 +200,7 @@ def test_a_discard_killed_at_every_write_boundary(
     driver.sync(tenant)
 
     def build_anew() -> int:
-        """Have the other build made and retired; returns its number."""
+        """Make the other build and retire it; return its number."""
         shared_installation.configure(tenant, index={"placement": "dedicated"})
         driver.sync(tenant)
         shared_installation.configure(tenant, index=None)

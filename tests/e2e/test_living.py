@@ -1,6 +1,6 @@
-"""A publication and a way back while the index is asked over HTTP and edited.
+"""A publication and a rollback while the index is searched over HTTP and edited.
 
-`python -m benchmarks.living` takes the whole trial: ten publications and five ways back, with the
+`python -m benchmarks.living` runs the whole trial: ten publications and five rollbacks, with the
 daemon, at twenty questions a second.
 """
 

@@ -1,9 +1,9 @@
 """A randomized operator: two installations on shared servers, and hundreds of steps.
 
-It edits sources, uploads, pushes, purges and removes; it copies, moves, clones and restores; it
-changes prefixes and addresses, sets clocks, takes disks away, kills commands and runs every daily
-and weekly job. After each step the other installation is as it was. In between and at the end each
-installation equals its sources, no original is lost, and every receipt is true.
+It edits sources, uploads, pushes, purges and removes. It copies, moves, clones and restores. It
+changes prefixes and addresses, sets clocks, unmounts disks, kills commands, and runs every daily
+and weekly job. No step may change the other installation. Regularly and at the end, each
+installation must equal its sources, no original may be lost, and every receipt must be true.
 
 RAG_ASSETS_TEST_OPERATOR_STEPS=300 takes a longer walk, RAG_ASSETS_TEST_OPERATOR_SEED another one.
 """

@@ -1,4 +1,4 @@
-"""An embedder that fails midway, and servers that go away before and in the midst of a sync."""
+"""An embedder that fails midway, and servers that fail before and during a sync."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REASON = "the provider says: quota used up"
 
 
 class FailingEmbedder(DeterministicEmbedder):
-    """The deterministic embedder until it fails, after a few calls and for good."""
+    """A deterministic embedder that fails permanently after a few calls."""
 
     def __init__(self, fault: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class FailingEmbedders(EmbedderResource):
 
 
 class AllFailing(Embedders):
-    """An installation in which nobody's embedder works for long."""
+    """Embedders of an installation that all fail after a few calls."""
 
     def __init__(self, catalog: Catalog, settings: Settings, fault: str) -> None:
         super().__init__(catalog, settings)
@@ -77,7 +77,7 @@ class AllFailing(Embedders):
 
 
 def page(name: str, version: int = 1) -> str:
-    """A document of one chunk."""
+    """Return a document of one chunk."""
     return f"# Page {name}\n\nWhat is said on page {name} in version {version}.\n"
 
 
@@ -126,7 +126,7 @@ def test_an_embedder_that_fails_midway(
 
 
 def texts_by_uri(installation: Installation, tenant: str) -> dict[str, str]:
-    """What searches can find: text by uri, of documents of one chunk each."""
+    """Return the texts that searches find, by URI; each document must have one chunk."""
     hits = installation.search(tenant, "What is said on page", top_k=50, mode="text")
     assert len({hit.uri for hit in hits}) == len(hits)
     return {hit.uri: hit.text for hit in hits}
@@ -134,7 +134,7 @@ def texts_by_uri(installation: Installation, tenant: str) -> dict[str, str]:
 
 @dataclass
 class Frail:
-    """An installation whose servers can be taken away."""
+    """An installation whose servers can be disconnected."""
 
     installation: Installation
     server: ForkServer
@@ -147,7 +147,7 @@ class Frail:
         return self.server.run("sync", "frail", "--json")
 
     def assert_sound(self, state: dict[str, str]) -> None:
-        """Everything is indexed as it should be."""
+        """Fail unless every document is indexed correctly."""
         ctx = self.installation.context("frail")
         assert all(found.healthy for found in inspect_index(ctx))
         assert ctx.catalog.documents.counts("frail")["READY"] == len(state)

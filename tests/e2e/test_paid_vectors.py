@@ -1,7 +1,7 @@
-"""kill -9 in the midst of embedding: what had been paid for is in the lake, but for a moment's.
+"""kill -9 while texts are embedded: vectors that were paid for, except the last, are stored.
 
-A server counts which texts it answered; the lake is read after each kill. In the end every text
-was answered once, but for those lost with a kill.
+A server counts which texts it answered, and the lake is read after each kill. At the end every text
+was answered once, except those lost in a kill.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def wait_for_answers(server: EmbeddingServer, count: int) -> None:
 
 
 def stored_vectors(installation: Installation) -> int:
-    """The number of texts with a vector in the lake, or in the spool until the next sync."""
+    """Return the number of texts with a vector in the lake, or in the spool until the next sync."""
     ctx = installation.context("paid")
     embedder = ctx.embedder
     texts = set(ctx.lake.vector_hashes(embedder.embedder_id))

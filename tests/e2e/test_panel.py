@@ -1,7 +1,7 @@
-"""The panel in a real Chromium, over a real service: with its script, without it, by keyboard.
+"""The panel in a real Chromium with a real service: with and without its script, and by keyboard.
 
-Screenshots of each state are kept in .local/screenshots/panel, or where
-RAG_ASSETS_TEST_SCREENSHOTS says.
+Screenshots of each state are stored in .local/screenshots/panel, or in
+RAG_ASSETS_TEST_SCREENSHOTS.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def test_everything_is_reached_by_keyboard(site: PanelSite, watched: Watched) ->
 
 
 def throttle(session: CDPSession, bytes_a_second: int) -> None:
-    """Let a page send no more than this; -1: as fast as it can."""
+    """Limit the upload rate of a page; -1 removes the limit."""
     conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
     conditions["uploadThroughput"] = bytes_a_second
     session.send("Network.enable")
@@ -441,7 +441,7 @@ def test_files_are_dropped_and_the_same_bytes_are_there_already(
 
 
 def drop(page: Page, *paths: Path) -> None:
-    """Drop files of this machine on the zone, as the browser does it."""
+    """Drop local files on the upload zone with the browser's own drag events."""
     box = page.locator("#zone").bounding_box()
     assert box is not None
     at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -552,7 +552,7 @@ def test_pages_fit_a_phone_and_long_documents_are_paged(site: PanelSite, browser
 
 
 def fits(watched: Watched, name: str) -> None:
-    """Nothing is wider than the page, and no cell of a table lies outside of it."""
+    """Fail if anything is wider than the page, or a table cell is outside of it."""
     watched.shot(name)
     page = watched.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

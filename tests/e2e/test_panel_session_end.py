@@ -1,4 +1,4 @@
-"""A session of the panel ends while somebody writes: the text is kept, and can be saved."""
+"""A panel session ends while a user is typing: the text is kept, and can be saved."""
 
 from __future__ import annotations
 

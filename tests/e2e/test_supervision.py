@@ -1,4 +1,4 @@
-"""The servers of an installation are killed, and start again by themselves; `down` is obeyed."""
+"""Killed servers of an installation start again automatically; after `down` they stay down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXTERNAL = ("RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_ELASTICSEARCH_URL", "RAG_ASS
 
 
 class Home:
-    """An installation with servers of its own."""
+    """An installation with its own servers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

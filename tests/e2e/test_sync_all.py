@@ -1,4 +1,4 @@
-"""`sync --all` with a fork server: tenants side by side, each as if it were synced alone."""
+"""`sync --all` with a fork server: tenants in parallel, each as if it were synced alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 120
 
 @pytest.fixture(scope="module")
 def forking(shared_installation: Installation) -> Iterator[Installation]:
-    """An installation whose commands are forks."""
+    """Start an installation whose commands are forks."""
     os.environ["RAG_ASSETS_FORK_SERVER"] = "1"
     server = shared_installation.session().stack.fork_server
     server.start()
@@ -39,7 +39,7 @@ def forking(shared_installation: Installation) -> Iterator[Installation]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that is not listed right after it was saved: such a one is read once more."""
+    """Write a file with an old modification time: a recently saved file would be read once more."""
     path.write_text(text)
     os.utime(path, (1_600_000_000, 1_600_000_000))
 

@@ -58,7 +58,7 @@ def push_records(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def change_chunker(walk: Walk, operated: Operated) -> None:
-    """Have a new build made beside the serving one, which stays for a week."""
+    """Change the chunker, which starts a new build; the serving one stays for a week."""
     tenant_id = walk.tenant(operated)
     tokens = walk.random.randint(50, 400)
     operated.configure(
@@ -69,7 +69,7 @@ def change_chunker(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def disable_tenant(walk: Walk, operated: Operated) -> None:
-    """Disable a tenant for a while; nothing of it answers, and nothing is lost."""
+    """Disable a tenant for a while: searches fail, and no data is lost."""
     tenant_id = walk.tenant(operated)
     operated.settle(tenant_id)
     operated.done("tenants", "disable", tenant_id)
@@ -115,7 +115,7 @@ def purge(walk: Walk, operated: Operated) -> None:
 def purge_of(
     walk: Walk, operated: Operated, tenant_id: str
 ) -> tuple[list[str], Callable[[], list[str]]]:
-    """The command that purges a random document, and what it means for the model."""
+    """Return the command that purges a random document, and a function that updates the model."""
     tenant = operated.tenants[tenant_id]
     by_uri = operated.documents(tenant_id)
     choices: list[tuple[str, Callable[[], str]]] = [
@@ -189,7 +189,7 @@ def remove_and_add_tenant(walk: Walk, operated: Operated) -> None:
 
 
 def end_removal(operated: Operated, tenant_id: str) -> None:
-    """Remove a tenant, unless a command that was killed has; the receipt must be true."""
+    """Remove a tenant, unless a killed command has removed it; verify the receipt."""
     if tenant_id in {one["id"] for one in operated.done("tenants", "list")["tenants"]}:
         operated.erase("tenants", "remove", tenant_id, "--yes")
     tenant = operated.tenants.pop(tenant_id)
@@ -218,7 +218,7 @@ def weekly_jobs(walk: Walk, operated: Operated) -> None:
 
 
 def run_jobs(operated: Operated, *, is_weekly: bool, must_succeed: bool = True) -> None:
-    """Run every job that a schedule starts, as the daemon does."""
+    """Run every scheduled job, as the daemon does."""
     with operated.site.session() as session:
         for schedule in repository().schedule_defs:
             if schedule.cron_schedule.endswith("0") != is_weekly:

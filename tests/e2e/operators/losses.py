@@ -1,4 +1,4 @@
-"""Steps that lose something and get it back, wrong clocks, and commands that are killed."""
+"""Steps that lose data and restore it, set clocks wrong, and kill commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHIFTED = (
 
 @step(4)
 def lose_index(walk: Walk, operated: Operated) -> None:
-    """Lose indexes, entries or an alias in Elasticsearch."""
+    """Delete indexes, entries or an alias in Elasticsearch."""
     client, tenant_id = walk.world.client, walk.tenant(operated)
     operated.settle(tenant_id)
     indexes = operated.indexes()
@@ -54,7 +54,7 @@ def lose_lake(walk: Walk, operated: Operated) -> None:
 
 @step(3)
 def unmount_store(walk: Walk, operated: Operated) -> None:
-    """Take the disk of lake or blobs away for a while."""
+    """Unmount the lake or the blob store for a while."""
     kind = walk.random.choice(["lake", "blobs"])
     walk.note(kind)
     place = operated.place(kind)
@@ -74,7 +74,7 @@ def unmount_store(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def restore_store(walk: Walk, operated: Operated) -> None:
-    """Lose lake or blobs, and copy it back from a backup that has an erased document."""
+    """Lose the lake or the blob store, and restore it from a backup with an erased document."""
     kind = walk.random.choice(["lake", "blobs"])
     walk.note(kind)
     place, backup = operated.place(kind), walk.world.folder / walk.world.new_name("backup")
@@ -97,7 +97,7 @@ def restore_store(walk: Walk, operated: Operated) -> None:
 
 @step(5)
 def unmount_source(walk: Walk, operated: Operated) -> None:
-    """Take the disk of a source away; its mount point is missing, or an empty folder."""
+    """Unmount a source: its mount point is missing, or an empty folder."""
     tenant_id = walk.tenant(operated)
     operated.settle(tenant_id)
     folder = operated.tenants[tenant_id].folder
@@ -121,7 +121,7 @@ def unmount_source(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def empty_source(walk: Walk, operated: Operated) -> None:
-    """Delete all files of a source on purpose."""
+    """Delete all files of a source intentionally."""
     tenant_id = walk.tenant(operated)
     operated.settle(tenant_id)
     for name in sorted(operated.tenants[tenant_id].files):
@@ -144,7 +144,7 @@ def dump_catalog(walk: Walk, operated: Operated) -> None:
 
 @step(5)
 def restore_catalog(walk: Walk, operated: Operated) -> None:
-    """Put an earlier dump in place of the catalog, and go on with it."""
+    """Replace the catalog with an earlier dump, and continue with it."""
     if not operated.dumps:
         operated.dump()
         tenant_id = walk.tenant(operated)
@@ -170,7 +170,7 @@ def restore_catalog(walk: Walk, operated: Operated) -> None:
 
 
 def _work_without_noticing(walk: Walk, operated: Operated) -> None:
-    """Everything that runs by itself."""
+    """Run what would run automatically before the operator notices the restore."""
     operated.run("sync", walk.tenant(operated))
     if walk.chance(0.5):
         operated.run("compact")
@@ -179,7 +179,7 @@ def _work_without_noticing(walk: Walk, operated: Operated) -> None:
 
 
 def _accept(operated: Operated, dump: Dump) -> None:
-    """Accept the restored catalog, and bring back what it lacks."""
+    """Accept the restored catalog, and add what it lacks."""
     before = {id_: set(tenant.uploads.values()) for id_, tenant in operated.tenants.items()}
     _require_uploads(operated, before)
     # The dump may be of a time before a move, or before the clock was accepted.
@@ -202,14 +202,14 @@ def _accept(operated: Operated, dump: Dump) -> None:
 
 
 def _require_uploads(operated: Operated, uploads: Mapping[str, set[str]]) -> None:
-    """Until the catalog of a tenant is accepted, no upload that it lacks is lost."""
+    """Fail if uploads are lost that a restored catalog lacks, before it is accepted."""
     for tenant_id, words in uploads.items():
         for word in words:
             assert operated.has_blob(tenant_id, word), (tenant_id, word, "an upload is lost")
 
 
 def _remove_again(operated: Operated, tenant_id: str) -> None:
-    """Remove a tenant that a restored catalog has again, and add its present namesake again."""
+    """Remove a tenant that a restored catalog has again, then add its present namesake again."""
     tenant = operated.tenants[tenant_id]
     operated.unlist(tenant_id)
     operated.erase("tenants", "remove", tenant_id, "--yes")
@@ -217,7 +217,7 @@ def _remove_again(operated: Operated, tenant_id: str) -> None:
 
 
 def _upload_again(operated: Operated, tenant_id: str, words: set[str]) -> None:
-    """Delete uploads whose file is gone, and upload those that the catalog does not know."""
+    """Delete uploads without a file, and upload files that the catalog does not know."""
     tenant = operated.tenants[tenant_id]
     tenant.uploads = {}
     for upload in operated.done("uploads", "list", tenant_id)["uploads"]:
@@ -235,7 +235,7 @@ def _upload_again(operated: Operated, tenant_id: str, words: set[str]) -> None:
 
 @step(4)
 def set_clock_ahead(walk: Walk, operated: Operated) -> None:
-    """Have all clocks jump; a jump of the clocks is the same as older times in the catalog."""
+    """Set all clocks ahead, which is simulated by making all times in the catalog older."""
     tenant_id = walk.tenant(operated)
     operated.settle(tenant_id)
     is_right = walk.chance(0.4)
@@ -264,7 +264,7 @@ def set_clock_ahead(walk: Walk, operated: Operated) -> None:
 
 
 def _shift_times(operated: Operated, days: int) -> None:
-    """Make everything that the catalog and its dumps have recorded older by so many days."""
+    """Subtract so many days from all recorded times in the catalog and its dumps."""
     for url in operated.database_urls:
         with psycopg.connect(url) as connection:
             for table, column in connection.execute(_SHIFTED).fetchall():
@@ -280,7 +280,7 @@ def _shift_times(operated: Operated, days: int) -> None:
 
 @step(8)
 def kill_command(walk: Walk, operated: Operated) -> None:
-    """Kill a command at a random moment; the next one ends its work."""
+    """Kill a command at a random moment; the next command completes its work."""
     tenant_id = walk.tenant(operated)
     operated.write(tenant_id, walk.world.new_name("file") + ".md")
     kind = walk.random.choice(["sync", "compact", "repair", "purge", "remove", "move"])

@@ -1,8 +1,8 @@
-"""An installation that an operator works with, and a model of what must be true of it.
+"""An installation under test, and a model of its expected state.
 
 The model holds the contents of the sources: folders, uploads and pushed records. `verify` compares
-the installation with it: every index answers exactly these texts, every original can be read, and
-no text that a receipt calls erased is in any place that ever held data of the installation.
+the installation with it: every index returns exactly these texts, every original can be read, and
+no text that a receipt calls erased is in any store that ever held data of the installation.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _MOST_SYNCS = 8
 
 @dataclass
 class Tenant:
-    """What a tenant's sources hold: a word of each document, by its name or id.
+    """The contents of a tenant's sources: one word per document, by the document's name or id.
 
     Attributes:
         folder: of the files.
-        number: distinguishes it from a tenant of the same id that was removed.
-        kept_out: names of files whose content was purged or pruned, and that are still there.
-        deleted: words of documents that are gone from their source, and are in files of the lake
+        number: distinguishes the tenant from a removed tenant with the same id.
+        kept_out: names of files that still exist, but whose content was purged or pruned.
+        deleted: words of documents that their source no longer has. They stay in files of the lake
             until the next compaction.
     """
 
@@ -65,23 +65,23 @@ class Tenant:
     deleted: set[str] = field(default_factory=set)
 
     def is_new_since(self, other: Tenant) -> bool:
-        """Whether a tenant of this id was removed since then."""
+        """Return whether a tenant with this id was removed in between."""
         return self.number != other.number
 
     def keep_out(self, name: str) -> str:
-        """Note that a file was purged, which stays where it is; returns its word."""
+        """Record that a file was purged but still exists; return its word."""
         self.kept_out.add(name)
         return self.files[name]
 
     def words(self) -> set[str]:
-        """The words that searches have to return."""
+        """Return the words that searches must return."""
         files = {word for name, word in self.files.items() if name not in self.kept_out}
         return {*files, *self.uploads.values(), *self.records.values()}
 
 
 @dataclass(frozen=True)
 class Dump:
-    """A copy of a catalog, and what was true when it was made."""
+    """A dump of a catalog, with the model at that time."""
 
     database: str
     tenants: Mapping[str, Tenant]
@@ -121,7 +121,7 @@ class Operated:
         return Settings.from_environment(self.site.variables)
 
     def place(self, kind: str) -> Path:
-        """The folder of lake or blobs."""
+        """Return the folder of the lake or of the blob store."""
         return Path(self.settings.lake_url if kind == "lake" else self.settings.blobs_url)
 
     def move_home(self, home: Path) -> None:
@@ -133,7 +133,7 @@ class Operated:
                 tenant.folder = home / tenant.folder.relative_to(former)
 
     def note_places(self) -> None:
-        """Remember the present folders of lake and blobs."""
+        """Record the present folders of the lake and the blob store."""
         self.places |= {self.place("lake"), self.place("blobs")}
 
     @property
@@ -142,14 +142,14 @@ class Operated:
 
     @cached_property
     def id(self) -> str:
-        """The id of the installation, as its home folder records it."""
+        """Return the id of the installation, as recorded in its home folder."""
         marker = json.loads((self.site.home / ".local" / "rag-assets.json").read_text())
         return str(marker["installation"])
 
     # -- commands
 
     def run(self, *arguments: str, **env: str) -> CommandResult:
-        """Run a command."""
+        """Run a command and log it."""
         result = self.site.run(*arguments, **env)
         printed = f"{result.out[:1000]}{result.err[:2000]}"
         self.world.commands.append(f"{' '.join(arguments)} ({result.code})\n{printed}")
@@ -160,7 +160,7 @@ class Operated:
         return self.site.done(*arguments)
 
     def refused(self, *arguments: str, **env: str) -> str:
-        """Run a command that must be refused, and name a command or a setting as the way out."""
+        """Run a command that must be refused with a hint that names a command or a setting."""
         result = self.run(*arguments, **env)
         assert result.code == 1, (arguments, result.out, result.err)
         error = result.err.rpartition("error: ")[2]
@@ -169,12 +169,10 @@ class Operated:
         return result.err
 
     def persist(self, *arguments: str, through: Sequence[str] = ()) -> CommandResult:
-        """Run a command until it succeeds; after each refusal, run the command that it names.
+        """Run a command until it succeeds; after each refusal, run the command that it suggests.
 
         Args:
-            arguments: of the command.
-            through: beginnings of the commands that the operator chooses where a refusal names
-                one of them.
+            through: prefixes of the suggested commands that the operator prefers.
         """
         for _ in range(_MOST_REFUSALS):
             result = self.run(*arguments)
@@ -188,9 +186,9 @@ class Operated:
         raise AssertionError(f"{' '.join(arguments)}: still refused: {result.err}")
 
     def erase(self, *arguments: str) -> None:
-        """Run a purge or a removal; forget the places that it could not search and that are gone.
+        """Run a purge or a removal, and drop the missing folders that its receipt could not search.
 
-        It must find nothing elsewhere.
+        The receipt must not name any other place.
         """
         result = self.run(*arguments)
         # After a restore, data of a later tenant of the same id wait for a person.
@@ -207,7 +205,7 @@ class Operated:
     # -- sources
 
     def write(self, tenant_id: str, name: str) -> None:
-        """Write a file with a new word, or another word to a file."""
+        """Write a new word to a new or existing file."""
         tenant = self.tenants[tenant_id]
         tenant.folder.mkdir(parents=True, exist_ok=True)
         if name in tenant.files:
@@ -224,7 +222,7 @@ class Operated:
         tenant.kept_out.discard(name)
 
     def upload(self, tenant_id: str, word: str, *, replaces: str | None = None) -> None:
-        """Upload a file that holds a word."""
+        """Upload a file that contains a word."""
         file = self.world.folder / f"{label_of(word)}.md"
         file.write_text(text_of(word))
         options = ["--replaces", replaces] if replaces else []
@@ -236,7 +234,7 @@ class Operated:
         tenant.uploads[found["uploads"][0]["id"]] = word
 
     def push(self, tenant_id: str, record_id: str, word: str | None = None) -> None:
-        """Push a record, with a new word by default."""
+        """Push a record, by default with a new word."""
         tenant = self.tenants[tenant_id]
         if word is None:
             word = self.world.new_word()
@@ -250,7 +248,7 @@ class Operated:
             put_record(session.catalog.records, ref, record, scope="public")
 
     def add_tenant(self, tenant_id: str, folder: Path) -> None:
-        """List a tenant with a folder, uploads and records."""
+        """Add a tenant with a folder, uploads and records to tenants.yaml."""
         folder.mkdir(parents=True, exist_ok=True)
         sources = [
             self._files(folder),
@@ -262,9 +260,9 @@ class Operated:
         self.tenants[tenant_id] = Tenant(folder, self.world.new_number())
 
     def list_again(self, tenant_id: str, tenant: Tenant) -> None:
-        """List a tenant again whose catalog rows were removed, with the same sources.
+        """Add a tenant again after its catalog rows were removed, with the same sources.
 
-        Its tombstones went with it: files that were purged, and are still there, are new to it.
+        Its tombstones are gone too, so purged files that still exist count as new.
         """
         self.add_tenant(tenant_id, tenant.folder)
         tenant.number = self.tenants[tenant_id].number
@@ -276,7 +274,7 @@ class Operated:
         self.run("tenants", "claim", tenant_id)
 
     def set_root(self, tenant_id: str, folder: Path) -> None:
-        """Let a tenant read another folder."""
+        """Change the folder that a tenant reads."""
         sources = [
             self._files(folder),
             {"name": "uploads", "type": "uploads"},
@@ -290,22 +288,22 @@ class Operated:
         return {"name": "files", "type": "files", "root": root}
 
     def unlist(self, tenant_id: str) -> None:
-        """Take a tenant out of tenants.yaml."""
+        """Remove a tenant from tenants.yaml."""
         TenantsFile(self.site.home / "tenants.yaml").remove(tenant_id)
 
     def configure(self, tenant_id: str, **config: Any) -> None:
-        """Set or, with None, take away fields of a tenant in tenants.yaml."""
+        """Set fields of a tenant in tenants.yaml; None removes a field."""
         Installation(self.site.home, self.site.variables).configure(tenant_id, **config)
 
     def documents(self, tenant_id: str) -> dict[str, str]:
-        """The ids of a tenant's documents, by uri."""
+        """Return the ids of a tenant's documents, by URI."""
         found = self.done("documents", tenant_id)["documents"]
         return {one["uri"]: one["document_id"] for one in found}
 
     # -- what must be true
 
     def settle(self, tenant_id: str) -> None:
-        """Sync a tenant until nothing is left to do, as an operator who follows the advice."""
+        """Sync a tenant until no work is left, following the advice of errors and warnings."""
         for _ in range(_MOST_SYNCS):
             result = self.persist("sync", tenant_id, through=["sync", "up"])
             if "held back" in result.err or "are kept" in result.err:
@@ -342,28 +340,28 @@ class Operated:
             assert set(words) <= set(WORD.findall(pushed)), (tenant_id, words, texts)
 
     def words(self, tenant_id: str) -> Counter[str]:
-        """The words that searches of a tenant can return, with the number of entries."""
+        """Return the words that searches of a tenant can return, with their numbers of entries."""
         return self.world.words_behind(f"{self.environment[PREFIX]}-tenant-{tenant_id}")
 
     def indexes(self) -> dict[str, Any]:
-        """The indexes of the installation, by name."""
+        """Return the indexes of the installation, by name."""
         return self.world.owned_indexes(self.id)
 
     def has_blob(self, tenant_id: str, word: str) -> bool:
-        """Whether the bytes of an uploaded file are in the store."""
+        """Return whether the blob store contains the bytes of an uploaded file."""
         content = text_of(word).encode()
         name = hashlib.sha256(content).hexdigest()
         found = list((self.place("blobs") / tenant_id).rglob(name))
         return any(path.read_bytes() == content for path in found)
 
     def age_blobs(self) -> None:
-        """Let all uploaded files be two days old, so that a compaction deletes what is nobody's."""
+        """Make all uploaded files two days old, so that a compaction deletes unreferenced ones."""
         before = time.time() - 2 * 86_400
         for path in self.place("blobs").rglob("blobs/*/*"):
             os.utime(path, (before, before))
 
     def verify_receipts(self) -> None:
-        """No erased word is in any place, but for those that its receipt could not see."""
+        """Fail if an erased word is in any store that its receipt calls searched."""
         words = [word for word, unseen in self.erased.items()]
         if not words:
             return
@@ -381,7 +379,7 @@ class Operated:
                 assert not left, (path, left)
 
     def verify_compacted(self) -> None:
-        """After a compaction, deleted texts are in no file of lake and blobs and in no index."""
+        """Fail if, after a compaction, deleted texts are in files of the stores or in an index."""
         words = {word for tenant in self.tenants.values() for word in tenant.deleted}
         for kind in ("lake", "blobs"):
             for path, held in self.world.words_in_folder(self.place(kind)).items():
@@ -390,7 +388,7 @@ class Operated:
             tenant.deleted.clear()
 
     def fingerprint(self) -> object:
-        """What no step of another installation may change."""
+        """Return the state that no step of the other installation may change."""
         indexes = self.indexes()
         aliases = {name: body["aliases"] for name, body in indexes.items()}
         words = {name: self.world.words_behind(name) for name in indexes}
@@ -418,7 +416,7 @@ class Operated:
 
     @property
     def database_urls(self) -> list[str]:
-        """The catalog and its dumps."""
+        """Return the URLs of the catalog and of its dumps."""
         dumps = [url_of(self.world.postgres_url, dump.database) for dump in self.dumps]
         return [self.database_url, *dumps]
 
@@ -427,7 +425,7 @@ class Operated:
         return self.database_url.rpartition("/")[2]
 
     def put_back(self, dump: Dump) -> None:
-        """Put a dump in place of the present catalog."""
+        """Replace the present catalog with a dump."""
         execute(self.world.postgres_url, "DROP DATABASE {} WITH (FORCE)", self.database_name)
         self._copy_database(dump.database, self.database_name)
 
@@ -437,7 +435,7 @@ class Operated:
         self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
 
     def move_database(self, name: str) -> None:
-        """Give the catalog another name, as a move to another server does."""
+        """Rename the catalog's database, which simulates a move to another server."""
         self._copy_database(self.database_name, name)
         execute(self.world.postgres_url, "DROP DATABASE {} WITH (FORCE)", self.database_name)
         self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
@@ -453,7 +451,7 @@ class Operated:
 
 
 def difference(found: Counter[str], expected: set[str]) -> dict[str, list[str]]:
-    """What is missing, what is too much, and what is there twice."""
+    """Return the missing, surplus and duplicate words."""
     return {
         "missing": sorted(expected - found.keys()),
         "surplus": sorted(found.keys() - expected),
@@ -467,7 +465,7 @@ def copy_folder(folder: Path, to: Path) -> None:
 
 
 def _commands_in(text: str, arguments: Sequence[str]) -> list[list[str]]:
-    """The commands that an error or a warning names, about the tenant that it is about."""
+    """Return the commands that an error or a warning suggests, with the tenant's id filled in."""
     found = [match.rstrip(".").split() for match in _COMMAND.findall(text)]
     tenant = next(
         (argument for argument in reversed(arguments) if not argument.startswith("-")), ""

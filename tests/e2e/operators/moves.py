@@ -34,7 +34,7 @@ def change_prefix(walk: Walk, operated: Operated) -> None:
 
 @step(5)
 def move_store(walk: Walk, operated: Operated) -> None:
-    """Move lake or blobs to another folder; leave the former one, or take it away."""
+    """Move the lake or the blob store to another folder; keep or delete the former folder."""
     kind = walk.random.choice(["lake", "blobs"])
     former = operated.place(kind)
     place = walk.world.folder / walk.world.new_name(f"{operated.name}-{kind}")
@@ -51,7 +51,7 @@ def move_store(walk: Walk, operated: Operated) -> None:
 
 @step(3)
 def move_home(walk: Walk, operated: Operated) -> None:
-    """Move a home folder; to another disk it is copied, and the original deleted."""
+    """Move the home folder by renaming it, or by copying it and deleting the original."""
     former = operated.site.home
     home = walk.world.folder / walk.world.new_name(operated.name) / "home"
     home.parent.mkdir()
@@ -76,7 +76,7 @@ def move_catalog(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def move_everything(walk: Walk, operated: Operated) -> None:
-    """Move to another machine: another home, other stores, catalog and prefix at once."""
+    """Move to another machine: home folder, stores, catalog and prefix change at once."""
     former, home = operated.site.home, walk.world.folder / walk.world.new_name("machine") / "home"
     stores = {kind: operated.place(kind) for kind in ("lake", "blobs")}
     home.parent.mkdir()
@@ -99,7 +99,7 @@ def move_everything(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def clone(walk: Walk, operated: Operated) -> None:
-    """Decommission the other installation, and make staging of a copy of this one."""
+    """Decommission the other installation, and replace it with a staging copy of this one."""
     for tenant_id in operated.tenants:
         operated.settle(tenant_id)
     _decommission(walk, walk.other(operated))
@@ -124,7 +124,7 @@ def clone(walk: Walk, operated: Operated) -> None:
 
 
 def _copy(walk: Walk, operated: Operated) -> Operated:
-    """Copy home, stores, sources and catalog, as a staging environment is made of production."""
+    """Copy home folder, stores, sources and catalog, as for a staging environment."""
     name = walk.world.new_name("staging")
     folder = walk.world.folder / name
     folder.mkdir()
@@ -170,7 +170,7 @@ def _decommission(walk: Walk, operated: Operated) -> None:
 
 @step(3)
 def copied_home(walk: Walk, operated: Operated) -> None:
-    """Run commands in a copy of the home folder that was made for a test."""
+    """Run commands in a copy of the home folder."""
     before = operated.fingerprint()
     home = walk.world.folder / walk.world.new_name("copy")
     copy_folder(operated.site.home, home)
@@ -190,7 +190,7 @@ def copied_home(walk: Walk, operated: Operated) -> None:
 
 @step(4)
 def wrong_address(walk: Walk, operated: Operated) -> None:
-    """Use the catalog, a store or the prefix of the other installation."""
+    """Configure the catalog, a store or the prefix of the other installation."""
     other = walk.other(operated)
     before = operated.fingerprint()
     name = walk.random.choice(["RAG_ASSETS_DATABASE_URL", PREFIX, LAKE, BLOBS])
@@ -238,7 +238,7 @@ def second_home(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def lose_local(walk: Walk, operated: Operated) -> None:
-    """Delete `.local` but for uploaded files, which are nowhere else."""
+    """Delete `.local` except the uploaded files, which exist only there."""
     local = operated.site.home / ".local"
     for path in sorted(local.iterdir()):
         if path.name == "blobs":

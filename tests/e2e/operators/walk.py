@@ -1,4 +1,4 @@
-"""A random walk: each step is one that an operator may take with one of two installations."""
+"""A random walk: each step is an action of an operator on one of two installations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS: dict[str, tuple[Step, int]] = {}
 
 
 def step(weight: int) -> Callable[[Step], Step]:
-    """Register a step, which is taken this often in proportion to the others."""
+    """Register a step with its relative frequency."""
 
     def register(function: Step) -> Step:
         _STEPS[function.__name__] = function, weight
@@ -74,7 +74,7 @@ class Walk:
         return operated
 
     def take(self, number: int) -> None:
-        """Take one step with one of the installations; the other must not change."""
+        """Take one step with one installation; fail if the other one changes."""
         operated, other = self.random.sample(self.installations, 2)
         names = list(_STEPS)
         weights = [_STEPS[name][1] for name in names]
@@ -89,22 +89,22 @@ class Walk:
             assert other.fingerprint() == before, f"{other.name} was changed"
 
     def write_log(self) -> None:
-        """Write the steps up to now to a file, and to standard error where the last one failed."""
+        """Write the steps to a file; if the last one failed, also to standard error."""
         (self.world.folder / "walk.log").write_text("\n".join([*self.log, ""]))
         if sys.exc_info()[0] is not None:
             shown = ["the last steps:", *self.log[-25:], "the last commands:", *self.world.commands]
             sys.stderr.write("\n".join([*shown, ""]))
 
     def note(self, text: str) -> None:
-        """Add to the present step's line in the log."""
+        """Add a note to the log line of the present step."""
         self.log[-1] += f" {text}"
 
     def tenant(self, operated: Operated) -> str:
-        """One of the tenants."""
+        """Return a random tenant."""
         return self.random.choice(sorted(operated.tenants))
 
     def kill(self, operated: Operated, command: list[str], after: float) -> None:
-        """Start a command, and kill it after some seconds unless it has ended."""
+        """Start a command, and kill it after some seconds if it is still running."""
         variables = {**operated.site.variables, BLOBS: str(operated.place("blobs"))}
         outcome = self.server.run(*command, kill_after=after, **variables)
         self.note("killed" if outcome.code == KILLED else f"ended with {outcome.code}")

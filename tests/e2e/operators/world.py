@@ -1,7 +1,7 @@
-"""The servers that the installations of an operator share, and what can be read of them.
+"""The servers that the installations of a walk share, and readers of their contents.
 
-Each document has a word of its own in its text, and a label in its title, so that whatever is left
-of it anywhere is found.
+Each document has a unique word in its text and a unique label in its title, so that any remains can
+be found.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class World:
     """The shared servers.
 
     Args:
-        folder: for everything that the installations have on disk.
+        folder: for all files of the installations.
         postgres_url, elasticsearch_url: of the servers.
-        stem: of the names of all databases and indexes.
+        stem: prefix of the names of all databases and indexes.
     """
 
     def __init__(self, folder: Path, postgres_url: str, elasticsearch_url: str, stem: str) -> None:
@@ -56,29 +56,29 @@ class World:
             execute(self.postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
 
     def new_word(self) -> str:
-        """A word that no other document has."""
+        """Return a unique word for a document."""
         return f"lantern{next(self._words):05}"
 
     def new_name(self, stem: str) -> str:
-        """A name that nothing else has."""
+        """Return a unique name."""
         return f"{stem}{self.new_number()}"
 
     def new_number(self) -> int:
-        """A number that nothing else has."""
+        """Return a unique number."""
         return next(self._numbers)
 
     def indexes(self) -> dict[str, Any]:
-        """All indexes of the installations, by name."""
+        """Return all indexes of the installations, by name."""
         return dict(self.client.indices.get(index=f"{self.stem}*", expand_wildcards="all").body)
 
     def owned_indexes(self, installation: str) -> dict[str, Any]:
-        """The indexes of one installation."""
+        """Return the indexes of one installation."""
         return {
             name: body for name, body in self.indexes().items() if owner_of(body) == installation
         }
 
     def words_behind(self, index: str) -> Counter[str]:
-        """The words that an index or alias holds, with the number of entries."""
+        """Return the words in an index or alias, with their numbers of entries."""
         self.client.indices.refresh(index=index)
         found = self.client.search(index=index, size=5000, source=["text"])["hits"]["hits"]
         texts = [hit["_source"]["text"] for hit in found]
@@ -86,7 +86,7 @@ class World:
         return Counter({word: found[word] for word in found if word.startswith("lantern")})
 
     def delete_entries(self, index: str, tenant_id: str) -> None:
-        """Delete a tenant's entries behind the back of their installation."""
+        """Delete a tenant's entries without the knowledge of the installation."""
         query = {"term": {"tenant": tenant_id}}
         found = self.client.search(index=index, query=query, size=5000, source=False)
         for hit in found["hits"]["hits"]:
@@ -94,7 +94,7 @@ class World:
         self.client.indices.refresh(index=index)
 
     def words_in_database(self, url: str, words: Sequence[str]) -> dict[str, set[str]]:
-        """What stands before some of the words in rows of each table, as text or as bytes."""
+        """Return the text before words that occur in each table, as text or as hexadecimal bytes."""
         pattern = "|".join([*words, *(word.encode().hex() for word in words)])
         context = ".{0,200}(?:" + pattern + ")"
         tables = (
@@ -113,7 +113,7 @@ class World:
         return {table: {word for name, word in rows if name == table} for table, _ in rows}
 
     def words_in_folder(self, folder: Path) -> dict[Path, frozenset[str]]:
-        """The words in the files below a folder; files of the lake are compressed."""
+        """Return the words in each file below a folder; files of the lake are decompressed."""
         return {path: self._words_in(path) for path in folder.rglob("*") if path.is_file()}
 
     def _words_in(self, path: Path) -> frozenset[str]:
@@ -128,13 +128,13 @@ class World:
 
 
 def owner_of(index: Mapping[str, Any]) -> str | None:
-    """The installation in an index's `_meta`."""
+    """Return the installation that an index's `_meta` names."""
     meta = index["mappings"].get("_meta", {}).get("rag_assets", {})
     return meta.get("installation")
 
 
 def label_of(word: str) -> str:
-    """The word in the title and the file name of a document, beside that in its text."""
+    """Return the label for the title and file name of the document with this word."""
     return word.replace("lantern", "label")
 
 

@@ -1,4 +1,4 @@
-"""Agents followed by the daemon and the change watcher, and asked through their tool.
+"""Agents followed by the daemon and the change watcher, and searched with their tool.
 
 The tests only change agents.yaml and the files that its globs match; the daemon does the rest.
 """
@@ -48,7 +48,7 @@ def state_of(daemon: Daemon, tenant_id: str) -> str | None:
 
 
 def failed_ticks(daemon: Daemon) -> list[str]:
-    """Messages of the last ticks of the sensor that follows tenants."""
+    """Return the errors of the last ticks of the sensor `tenants`."""
     [state] = [s for s in daemon.instance.all_instigator_state() if s.instigator_name == "tenants"]
     ticks = daemon.instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=3)
     return [tick.error.to_string() for tick in ticks if tick.error is not None]
@@ -82,7 +82,7 @@ def test_an_agent_is_followed_and_asked(daemon: Daemon, project: Path) -> None:
 
 
 async def edited_and_asked(installation: Installation, project: Path) -> list[float]:
-    """Seconds until the tool answers from files that are there, edited, made and removed."""
+    """Return the seconds until the tool finds existing, edited, new and removed files correctly."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "rag_assets.cli", "mcp", "guide"],

@@ -62,7 +62,7 @@ class Repository:
         return self.server.run("sync", TENANT, "--json", "--allow-deletes", **kill)  # type: ignore[arg-type]
 
     def ask(self) -> None:
-        """What no change touched is told at any moment, and no relation leads to nothing."""
+        """Fail unless answers about unchanged files are right, and each relation leads to a symbol."""
         walker = Walker(self.driver.session.catalog)
         walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
         told = [(relation.kind, relation.target) for relation in walk.relations]
@@ -71,7 +71,7 @@ class Repository:
         assert steady.line_start == 1
 
     def inspect(self, boundaries: list[str]) -> None:
-        """All is as a fresh tenant has it, and one more sync finds nothing to do."""
+        """Fail unless the tenant equals a fresh one, and another sync finds nothing to do."""
         fresh = f"{TENANT}-{self.round}"
         add(self.installation, fresh, self.made)
         self.driver.sync(fresh)
@@ -111,7 +111,7 @@ def repository(shared_installation: Installation, server: ForkServer) -> Reposit
 
 
 def killed_round(repository: Repository, **kill: float) -> Outcome:
-    """Change, kill the sync, ask, sync again, and look closely."""
+    """Change files, kill the sync, query, sync again, and inspect the result."""
     repository.change()
     killed = repository.sync(**kill)
     assert killed.code in (0, KILLED), killed.err

@@ -1,4 +1,4 @@
-"""The panel of code memory: somebody searches, opens chunks, and follows relations to files."""
+"""The panel of code memory: an admin searches, opens chunks, and follows relations to files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def browser() -> Iterator[Browser]:
 def origin(
     shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A service over a project with two repositories, of which nobody may read the second."""
+    """Serve a project with two repositories, the second of which no caller may read."""
     roots = shared_installation.home.parent / "sources"
     sources = []
     for name, files, scope in (("repo", SHOWN, {}), ("hidden", HIDDEN, {"scope": "board"})):
@@ -82,7 +82,7 @@ def origin(
 
 
 def enter(page: Page, origin: str) -> None:
-    """Sign in with a token of an admin."""
+    """Sign in with an admin's token."""
     claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [TENANT]}
     sign_in(page, origin, jwt.encode(claims, SECRET))
     page.wait_for_url("**/panel/code")

@@ -1,6 +1,6 @@
-"""Whatever changes a repository is followed: each trigger once, with the daemon and the watcher.
+"""Every trigger of a sync of code memory, with the daemon and the change watcher.
 
-A tenant that is added, an edit of a worktree, an event of a run, a hook of Git, the sensor alone,
+The triggers: a new tenant, an edit of a worktree, an event of a run, a Git hook, the sensor alone,
 a request to index again, and the nightly check for drift.
 """
 
@@ -48,7 +48,7 @@ class Followed:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def heirs(self, tenant: str) -> set[str]:
-        """The classes that extend Base, as relations tell."""
+        """Return the classes that extend Base, according to relations."""
         walker = Walker(self.daemon.catalog)
         try:
             walk = walker.relations(tenant, Caller(), "shop.base.Base", direction="in")
@@ -88,7 +88,7 @@ def followed(shared_installation: Installation) -> Iterator[Followed]:
 
 @pytest.fixture(scope="module")
 def added(followed: Followed) -> Followed:
-    """Both tenants, listed in tenants.yaml while everything runs, and nothing else done."""
+    """Add both tenants to tenants.yaml while the daemon runs; wait until they are searchable."""
     installation = followed.daemon.installation
     add(installation, AT_HEAD, followed.made[AT_HEAD], "HEAD")
     add(installation, IN_TREE, followed.made[IN_TREE], "worktree")

@@ -1,7 +1,7 @@
-"""What one project learned helps the next ones: over HTTP, with the daemon and the shipped model.
+"""Experience of one project helps the next: over HTTP, with the daemon and the shipped model.
 
-No change watcher runs, so that checkpoints are seen by sensors alone. Nothing is asked in the words
-in which it was captured.
+No change watcher runs, so only sensors notice checkpoints. No question uses the words of the
+captured entries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @dataclass
 class Orchestrator:
-    """Asks and captures as the orchestrator of one project after another."""
+    """An orchestrator that asks and captures for one project after another."""
 
     client: Client
     daemon: Daemon
@@ -43,7 +43,7 @@ class Orchestrator:
         return made
 
     def learned(self, project: str, kind: CheckpointType) -> CheckpointProgress:
-        """A checkpoint, once the daemon has followed it."""
+        """Request a checkpoint, and return it when the daemon has completed it."""
         requested = self.client.request_checkpoint(kind, project_id=project)
 
         def progress() -> CheckpointProgress:

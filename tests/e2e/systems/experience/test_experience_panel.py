@@ -1,4 +1,4 @@
-"""The panel of experience: an admin sees patterns, takes one apart, and what checkpoints made."""
+"""The panel of experience: an admin sees and splits patterns, and sees results of checkpoints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def browser() -> Iterator[Browser]:
 def origin(
     shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A service over a tenant whose two projects solved one problem alike, and one of others."""
+    """Serve a tenant whose two projects solved the same problem, and another tenant."""
     source = {"name": "experience", "type": "experience"}
     shared_installation.add_tenant(TENANT, profile="experience", **FAST, sources=[source])
     shared_installation.add_tenant(OTHERS, profile="experience", **FAST, sources=[source])
@@ -98,7 +98,7 @@ def capture(
 
 
 def enter(page: Page, origin: str, tenant: str = TENANT) -> None:
-    """Sign in with a token of an admin."""
+    """Sign in with an admin's token."""
     claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [tenant]}
     sign_in(page, origin, jwt.encode(claims, SECRET))
     page.wait_for_url("**/panel/experience")
@@ -310,7 +310,7 @@ def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit,
 
 
 def judge_questions(installation: Installation) -> None:
-    """Store a question that every entry answers, one that none does, one whose entry is gone."""
+    """Store three questions: for every entry, for no entry, and for an entry that is gone."""
     session = Driver(installation).session
     entries = session.catalog.documents.all(TENANT)
     right = tuple(Judgement(entry.document_id) for entry in entries)
@@ -324,7 +324,7 @@ def judge_questions(installation: Installation) -> None:
 
 
 def require_readable(page: Page, width: int, name: str) -> None:
-    """Require that nothing is cut, and that nothing has to be scrolled sideways to be read."""
+    """Fail if text is cut off, or can be read only by scrolling sideways."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     hidden = page.evaluate(
         """[...document.querySelectorAll('main *')].filter(

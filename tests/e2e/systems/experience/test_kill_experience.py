@@ -1,8 +1,8 @@
-"""kill -9 in checkpoints, the syncs that embed and merge them, merges by hand, and retractions.
+"""kill -9 in checkpoints, in the syncs that embed and merge, in manual merges, and in retractions.
 
-Every tenant is captured the same entries of three projects, and killed at another moment. What it
-answers then is what one that was never disturbed answers; and a server of embeddings counts that
-no text was paid for twice, but for those that were under way at the kill.
+Every tenant captures the same entries of three projects, and is killed at another moment. Then it
+must answer like a tenant that was not disturbed. An embedding server counts that no text was paid
+for twice, except those in flight at the kill.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def reader(shared_installation: Installation) -> Session:
 
 @dataclass
 class Learned:
-    """A tenant of which one kind of work is killed.
+    """A tenant in which one kind of work is killed.
 
     Attributes:
-        work: which.
+        work: the kind of work.
         number: of the moment.
-        reader: looks at what is left, with the same connections for all tenants.
+        reader: inspects the result, over the same connections for all tenants.
     """
 
     work: str
@@ -123,7 +123,7 @@ class Learned:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is killed."""
+        """Return the command that is killed."""
         match self.work:
             case "checkpoint":
                 return ("experience", "checkpoint", self.id)
@@ -138,7 +138,7 @@ class Learned:
         return self.server.run(*arguments, **options, **{NO_WAIT: "1"}, **BOUNDED)
 
     def finish(self) -> None:
-        """Do again what was killed, and bring everything to an end."""
+        """Repeat the killed work, and complete all other work."""
         if self.work == "merge" and len(self.shown()) == 1:
             pass
         elif self.work != "sync":
@@ -163,7 +163,7 @@ class Learned:
         )
 
     def answered(self) -> dict[str, int]:
-        """How often each text of the tenant was answered, and so paid for."""
+        """Return how often each text of the tenant was answered, and thus paid for."""
         paid = self.embeddings.answered.items()
         return {text: times for text, times in paid if re.search(rf"\b{self.id}\b", text)}
 

@@ -1,4 +1,4 @@
-"""Uploads through /api to a service that is a process of its own: its memory, and its end."""
+"""Uploads through /api to a service in its own process: its memory, and its end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def site(
 def sending(
     site: PanelSite, project: str, length: int, *, port: int = 0
 ) -> Iterator[socket.socket]:
-    """A connection on which a file of so many bytes is to be sent, and END."""
+    """Open a connection for the upload of a file of so many bytes, which END must follow."""
     begin = b'--bound\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
     head = (
         f"POST /api/projects/{project}/guidelines/upload HTTP/1.1\r\nHost: service.example\r\n"
@@ -56,7 +56,7 @@ def sending(
 
 
 def sent(site: PanelSite, project: str, number: int, size: int) -> int:
-    """Send a file of its own content; returns the status."""
+    """Upload a file with unique content; return the status."""
     first = b"file %d\n" % number
     pieces = (size - len(first)) // len(PIECE)
     with sending(site, project, len(first) + pieces * len(PIECE)) as connection:
@@ -75,7 +75,7 @@ def status_of(connection: socket.socket) -> int:
 
 
 def listed(site: PanelSite, project: str) -> dict[str, str]:
-    """The status of each document, by its name."""
+    """Return the status of each document, by its name."""
     answer = site.ask("GET", f"/api/projects/{project}/guidelines")
     assert answer.status_code == 200, answer.text
     return {each["fileName"]: each["status"] for each in answer.json()["documents"]}
@@ -87,7 +87,7 @@ def files_of(site: PanelSite, tenant_id: str) -> list[Path]:
 
 
 class Peak:
-    """The most memory that a process holds alone, beyond what it held before."""
+    """The peak of the private memory of a process, above its initial value."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._process = process

@@ -1,8 +1,8 @@
-"""What a workspace promises, with Dagster's daemon, its change watcher and the service.
+"""The promises of a workspace, with Dagster's daemon, its change watcher and the service.
 
-Each criterion of acceptance has its test here; the proofs of one page that is saved all the time,
-and of many records with edits and kills, are short forms of `python -m benchmarks.pushing`. No
-test asks by vectors: the deterministic embedder stands in.
+Each acceptance criterion has a test here. The tests of a page that is saved all the time, and of
+many records with edits and kills, are short forms of `python -m benchmarks.pushing`. Vectors do not
+matter, so the deterministic embedder is used.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ def daemon(shared_installation: Installation) -> Iterator[Daemon]:
 
 @dataclass
 class Doors:
-    """The service, and clients of it that are closed in the end."""
+    """The service, and its clients, which are closed at the end."""
 
     service: Service
     daemon: Daemon
     _opened: ExitStack
 
     def client(self, tenant: str, name: str, role: str) -> Client:
-        """A client in somebody's name."""
+        """Return a client of a new person."""
         token = self.token(tenant, name, role)
         return self._opened.enter_context(Client(self.service.url, token))
 
     def token(self, tenant: str, name: str, role: str) -> str:
-        """A new token in somebody's name."""
+        """Return a new token of a person."""
         created = ("tokens", "create", tenant, "--role", role, "--principal", name, "--json")
         return str(self.daemon.installation.command(*created).json["token"])
 
     def workspace(self, tenant: str) -> Workspace:
-        """A workspace, in the name of an admin."""
+        """Return a workspace, used by an admin."""
         token = self.token(tenant, "chief", "admin")
         admin = self._opened.enter_context(Client(self.service.url, token))
         session, of = self.daemon.installation.session(), self.daemon
@@ -91,7 +91,7 @@ def texts(client: Client, words: str) -> list[str]:
 
 
 def found(workspace: Workspace, word: str) -> float:
-    """Seconds until a search finds a word."""
+    """Return the seconds until a search finds a word."""
     return wait_for(lambda: workspace.finds(word), PATIENCE, f"{word} is found")
 
 
@@ -206,13 +206,13 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
 
 
 def assert_counted(workspace: Workspace) -> None:
-    """What is told to wait is what rows say, at one moment."""
+    """Fail unless the reported number of waiting documents equals the number of rows."""
     depth = counted(workspace)
     assert depth.told == depth.recounted
 
 
 def indexed_at(workspace: Workspace) -> dict[str, datetime]:
-    """When each document was indexed last."""
+    """Return the time at which each document was last indexed."""
     rows = workspace.rows(
         "SELECT document_id, indexed_at FROM rag_catalog.document_index WHERE tenant = :tenant"
     )
@@ -263,7 +263,7 @@ def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
 
 
 def embedded_texts(workspace: Workspace, since: float) -> int:
-    """How many texts runs since a time have embedded."""
+    """Return the number of texts that runs have embedded since a time."""
     total = 0
     for run in workspace.runs(since):
         for entry in workspace.instance.all_logs(

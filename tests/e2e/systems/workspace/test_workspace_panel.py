@@ -1,4 +1,4 @@
-"""The panel of a workspace: an admin sees what waits, fails and is out, and who reads what."""
+"""The panel of a workspace: waiting, failed and excluded records, and the readers of each page."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Wiki:
             pool.submit(self.driver.sync, TENANT).result()
 
     def enter(self, page: Page) -> None:
-        """Sign in with a token of an admin."""
+        """Sign in with an admin's token."""
         sign_in(page, self.origin, self.token())
         page.wait_for_url("**/panel/workspace")
 
@@ -73,7 +73,7 @@ def browser() -> Iterator[Browser]:
 def wiki(
     shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Wiki]:
-    """Pages in a tree, one of which dana does not read, and records in all states."""
+    """Serve a tree of pages, one of which dana may not read, with records in all states."""
     fast = {name: value for name, value in FAST.items() if name != "chunker"}
     sources = [{"name": "pushed", "type": "records"}]
     shared_installation.add_tenant(TENANT, **fast, profile="workspace", sources=sources)
@@ -123,7 +123,7 @@ def value(name: str, text: str) -> dict[str, str]:
 
 
 def figures(page: Page) -> dict[str, str]:
-    """The numbers of the first page."""
+    """Return the figures of the first page."""
     rows = page.locator(".figures > div").all()
     return {row.locator("dt").inner_text(): row.locator("dd").inner_text() for row in rows}
 
