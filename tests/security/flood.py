@@ -1,4 +1,4 @@
-"""Makes load on a port of loopback, in a process of its own, until it is ended or its time is up.
+"""Load a loopback port with requests, in a separate process, for a limited time.
 
 python -m tests.security.flood PORT KIND CONNECTIONS SECONDS
 """
@@ -78,7 +78,7 @@ KINDS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 
 def attack(port: int, kind: str, until: float) -> None:
-    """Send without end, reading nothing, and begin again whenever the connection ends."""
+    """Send without reading, and connect again whenever the connection ends."""
     while time.monotonic() < until:
         with (
             suppress(OSError),
@@ -98,7 +98,7 @@ def _send(connection: socket.socket, data: memoryview, until: float) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Attack the port over several connections."""
     port, kind, connections, seconds = sys.argv[1:]
     until = time.monotonic() + float(seconds)
     threads = [

@@ -1,4 +1,4 @@
-"""A provider of embeddings, answers and rankings that keeps all that it is sent."""
+"""A provider of embeddings, answers and rankings that records all requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIMENSIONS = 16
 
 @dataclass
 class RecordingServer:
-    """See the module.
+    """The state of a recording server.
 
     Attributes:
         received: bodies of requests, by the last part of their path.
@@ -28,13 +28,13 @@ class RecordingServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the server's base URL."""
         return f"http://127.0.0.1:{self.port}/v1"
 
 
 @contextmanager
 def recording_server() -> Iterator[RecordingServer]:
-    """One that runs until the block ends."""
+    """Run a server until the block ends."""
     state = RecordingServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -52,7 +52,7 @@ def recording_server() -> Iterator[RecordingServer]:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing on standard error."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.port = server.server_address[1]

@@ -1,4 +1,4 @@
-"""`rag-assets serve` as a process of its own, over a real index, and raw connections to it."""
+"""`rag-assets serve` in a process of its own, with a real index, and raw connections to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Served:
     """A running service.
 
     Attributes:
-        log: what it has written to standard error.
+        log: the file with its standard error.
         tokens: one for each tenant.
     """
 
@@ -36,16 +36,16 @@ class Served:
 
     @property
     def memory(self) -> int:
-        """Bytes that the process holds."""
+        """Return the resident memory of the process, in bytes."""
         fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
         return int(fields[1]) * PAGE
 
     def connected(self, address: str = "127.0.0.1") -> socket.socket:
-        """A connection from one of this machine's own addresses."""
+        """Connect from one of this machine's own addresses."""
         return socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
 
     def sent(self, data: bytes, address: str = "127.0.0.1") -> bytes:
-        """All that is answered until the service ends the connection, or falls silent."""
+        """Send data; return what is received until the service closes the connection or is silent."""
         received = b""
         with closing(self.connected(address)) as connection:
             connection.settimeout(2)
@@ -60,7 +60,7 @@ class Served:
     def asked(
         self, body: bytes, *headers: str, path: str = "/rag/query", token: str | None = None
     ) -> Answer:
-        """What a question is answered with."""
+        """Send a question; return the response."""
         authorization = f"Authorization: Bearer {self.tokens['acme'] if token is None else token}"
         return answered(self.sent(post(body, authorization, *headers, path=path)))
 
@@ -75,12 +75,12 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """What the body says."""
+        """Return the JSON of the body."""
         return json.loads(self.body)
 
 
 def answered(data: bytes) -> Answer:
-    """The first response in what was received."""
+    """Parse the first response in received bytes."""
     head, _, body = data.partition(b"\r\n\r\n")
     line, *fields = head.decode("latin-1").split("\r\n")
     headers = dict(field.lower().split(": ", 1) for field in fields)
@@ -88,13 +88,13 @@ def answered(data: bytes) -> Answer:
 
 
 def get(path: str, *headers: str, version: str = "1.1") -> bytes:
-    """A request without a body."""
+    """Return a request without a body."""
     lines = [f"GET {path} HTTP/{version}", "Host: service.example", *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
 def post(body: bytes, *headers: str, path: str = "/rag/query") -> bytes:
-    """A request with a body of JSON, after which the connection ends."""
+    """Return a request with a JSON body, after which the connection is closed."""
     lines = [
         f"POST {path} HTTP/1.1",
         "Host: service.example",
@@ -109,7 +109,7 @@ def post(body: bytes, *headers: str, path: str = "/rag/query") -> bytes:
 
 
 def tokens_of_tenants(installation: Installation) -> Mapping[str, str]:
-    """Index the two tenants; a token for each."""
+    """Index the two tenants; return a token for each."""
     tokens = {}
     driver = Driver(installation)
     for tenant in TENANTS:
@@ -123,7 +123,7 @@ def tokens_of_tenants(installation: Installation) -> Mapping[str, str]:
 
 @contextmanager
 def serving(installation: Installation, log: Path, **environment: str) -> Iterator[Served]:
-    """The service over two small tenants."""
+    """Serve two small tenants."""
     tokens = tokens_of_tenants(installation)
     with started(installation, log, **environment) as (process, port):
         yield Served(port, process, log, tokens)
@@ -133,7 +133,7 @@ def serving(installation: Installation, log: Path, **environment: str) -> Iterat
 def started(
     installation: Installation, log: Path, *options: str, **environment: str
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The command, until it answers and then for as long as the context lasts."""
+    """Run the service until the block ends; yield it as soon as it responds."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])
     with log.open("w") as stream:
@@ -153,7 +153,7 @@ def started(
 
 
 def is_ready(port: int) -> bool:
-    """Whether the service and its servers answer."""
+    """Return whether the service and its servers are ready."""
     with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), 5)) as connection:
         connection.sendall(get("/health/ready", "Connection: close"))
         return connection.recv(65_536).startswith(b"HTTP/1.1 200")

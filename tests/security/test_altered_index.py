@@ -1,4 +1,4 @@
-"""An attacker who can write to Elasticsearch, but not to Postgres, changes no text of an answer."""
+"""An attacker who can write to Elasticsearch, but not to Postgres, cannot change an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def synced(shared_installation: Installation) -> Installation:
 
 
 class Attacker:
-    """Holds the address of Elasticsearch, and nothing else."""
+    """An attacker who has only the address of Elasticsearch."""
 
     def __init__(self, installation: Installation) -> None:
         self.installation = installation
@@ -50,7 +50,7 @@ class Attacker:
         self.client = Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"])
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """Fields and vector of every entry, by uri."""
+        """Return fields and vector of every entry, by URI."""
         self.client.indices.refresh(index=self.index)
         found = self.client.search(
             index=self.index, routing="port", size=100, source_exclude_vectors=False
@@ -89,7 +89,7 @@ def attacker(synced: Installation) -> Iterator[Attacker]:
 
 
 def unkeyed(fields: Mapping[str, Any]) -> str:
-    """The digest that anybody can make, as builds of former schemas had it."""
+    """Return the digest without a key, as builds of former schemas had it."""
     kept = {k: v for k, v in fields.items() if k not in ("_id", "digest", "vector")}
     return compute_key("fields", kept)
 

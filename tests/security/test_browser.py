@@ -1,4 +1,4 @@
-"""Other sites' pages in a real browser on the machine that runs an installation."""
+"""Pages of other sites in a real browser on the machine of an installation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def access(server: EmbeddedElasticsearch) -> Access:
 def ui(
     browser: Browser, postgres_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The address of Dagster's UI, over a workspace of one asset."""
+    """Serve Dagster's UI with a workspace of one asset; yield its address."""
     home = tmp_path_factory.mktemp("ui")
     database = f"ui_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -95,7 +95,7 @@ def ui(
 
 
 def form(action: str, body: str = "") -> str:
-    """A form that sends itself, in a frame, as soon as the page is open."""
+    """Return a form that submits itself into a frame as soon as the page is open."""
     return f"""
       <iframe name="answer"></iframe>
       <form method="post" enctype="text/plain" target="answer" action="{action}">
@@ -105,7 +105,7 @@ def form(action: str, body: str = "") -> str:
 
 
 def fetched(page: Page, url: str, **options: object) -> list[object]:
-    """Status and text that a page's script gets, or the name of the error."""
+    """Return the status and text that a page's script receives, or the name of the error."""
     answer: list[object] = page.evaluate(
         """async ([url, options]) => {
             try {
@@ -173,7 +173,7 @@ def test_a_name_that_comes_to_mean_this_machine_reads_nothing(
 def test_the_owner_reads_in_the_browser_at_the_loopback(
     page: Page, access: Access, server: EmbeddedElasticsearch
 ) -> None:
-    """So that what is refused above is refused for its origin."""
+    """Prove that the requests above are refused because of their origin."""
     base = f"http://127.0.0.1:{access.port}"
     page.goto(base)
     known = {"headers": {"Authorization": access.header()}}

@@ -1,6 +1,6 @@
-"""Credentials in single lines are found, and placeholders, examples and plain text are left alone.
+"""Credentials in single lines are found; placeholders, examples and plain text are not masked.
 
-`held_out.txt` was written before the rules; assertions show its numbers and none of its lines.
+`held_out.txt` was written before the rules. Assertions show its figures, but none of its lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_DOCUMENTS = {"development": 0, "held_out": 6}
 
 
 class Judged(NamedTuple):
-    """The verdict on a part, and the clean documents of which something was masked."""
+    """The verdict on a part, and its clean documents with a masked span."""
 
     part: Part
     verdict: Verdict

@@ -1,6 +1,6 @@
-"""Credentials of the judged set are found wherever they stand, and little else is masked.
+"""Credentials of the judged set are found in every context, and little else is masked.
 
-The held-out half has contexts and clean texts of its own, on which nothing was tuned.
+The held-out half has its own contexts and clean texts, which were never used for tuning.
 """
 
 from __future__ import annotations

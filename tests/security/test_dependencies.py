@@ -1,4 +1,4 @@
-"""What is locked is known, may be used, is listed for others, and is asked about."""
+"""Locked dependencies are known, may be used, are listed with their licences, and are audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded servers on a machine with other users: nothing is done without the password."""
+"""The embedded servers on a machine with other users do nothing without the password."""
 
 from __future__ import annotations
 

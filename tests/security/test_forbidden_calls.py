@@ -1,4 +1,4 @@
-"""Calls that no module of ours makes: they run what a text says, or make objects that it names."""
+"""No module calls functions that execute text, or create objects that a text names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USES_RANDOM = {
 
 
 def violations(tree: ast.AST) -> Iterator[str]:
-    """Return the forbidden calls and imports of a module."""
+    """Yield the forbidden calls and imports of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             if (name := ast.unparse(node.func)) in FORBIDDEN_CALLS:

@@ -1,4 +1,4 @@
-"""The plugin that guards the embedded Elasticsearch, and servers that earlier versions left."""
+"""The plugin that guards the embedded Elasticsearch, and servers of earlier versions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_deletions_are_history_for_seconds_in_a_new_index(elasticsearch_url: str
 def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As an earlier version left it: running, with an index, and with no password at all."""
+    """The server is as an earlier version left it: running, with an index, without a password."""
     monkeypatch.setenv("RAG_ASSETS_FORK_SERVER", "0")  # it would outlive this test
     with server_directory() as directory:
         settings = Settings(

@@ -1,7 +1,7 @@
-"""Who may read what: attacks that held, through every interface, at random and at length.
+"""Readers: attacks that must fail through every interface, in long random sequences.
 
 The world is that of tests/integration/api/test_interfaces.py: two tenants with the same scopes and
-partly the same texts, where a mark of its own tells each document.
+partly the same texts, in which each document has a unique mark.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _QUESTIONS = (
 
 
 def _question(rng: random.Random, world: World) -> str:
-    """Hostile, of common words, or with the marks of documents of anybody."""
+    """Return a hostile question, or one with common words or with marks of any documents."""
     marks = rng.sample(sorted(world.marks), 3)
     words = rng.choices(WORDS, k=rng.randint(1, 6))
     return rng.choice([rng.choice(_QUESTIONS), " ".join(words), " ".join([*words, *marks])])
 
 
 def _narrowed(rng: random.Random) -> dict[str, Any]:
-    """Filters and preferences that name what a caller may not know of."""
+    """Return filters and preferences that name scopes which the caller may not know."""
     paths = [f"s{at}/" for at in rng.sample(range(len(SCOPES)), 2)]
     return rng.choice(
         [
@@ -100,7 +100,7 @@ def test_random_questions_with_random_grants_find_nothing_that_may_not_be_read(
 
 
 def _marks_beside(response: Any, question: str) -> set[str]:
-    """Marks in what an answer shows; one that repeats its question shows nothing by that."""
+    """Return the marks in a response, except those in a repetition of its question."""
     return set(MARK.findall(response.text.replace(json.dumps(question)[1:-1], "")))
 
 
@@ -117,9 +117,9 @@ def test_every_interface_finds_the_same_for_hostile_questions(world: World, seed
 
 
 def test_no_document_is_listed_or_read_that_may_not_be(world: World) -> None:
-    """Every document of both tenants is asked for by its id, with tokens of either.
+    """Every document of both tenants is requested by its id, with tokens of both.
 
-    Documents of the same place have the same id in both tenants: what is read is the own one.
+    Documents at the same path have the same id in both tenants: each caller gets its own tenant's.
     """
     rng = random.Random("documents")
     world.change(rng)
@@ -136,7 +136,7 @@ def test_no_document_is_listed_or_read_that_may_not_be(world: World) -> None:
 
 
 def _everything(world: World) -> set[str]:
-    """Ids of all documents of both tenants, as somebody lists them who may read them all."""
+    """Return the ids of all documents of both tenants, as an unrestricted reader lists them."""
     access = world.api.driver.session.catalog.access
     for tenant in TENANTS:
         ref = world.api.driver.session.catalog.tenants.get(tenant).ref
@@ -195,7 +195,7 @@ def service_token(api: Api, world: World) -> str:
 
 
 async def _refused(authenticator: Authenticator, headers: Mapping[str, str]) -> list[str]:
-    """Names of the headers that got in after all."""
+    """Return the names of the headers that were accepted."""
     let_in = []
     for name, header in headers.items():
         try:

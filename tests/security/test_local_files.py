@@ -1,4 +1,4 @@
-"""What an installation keeps in its home folder, on a machine with other users."""
+"""The files in an installation's home folder, on a machine with other users."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_home_that_cannot_be_used_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def acting(user: int, work: Callable[[], None]) -> int:
-    """Do something in a child process as a user; returns its exit code."""
+    """Call a function in a child process as another user; return its exit code."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -129,7 +129,7 @@ def acting(user: int, work: Callable[[], None]) -> int:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can go through; pytest's own are closed to others."""
+    """Yield a folder that every user can enter; pytest's own folders are closed to others."""
     with server_directory() as folder:
         folder.chmod(0o755)
         yield folder
@@ -164,7 +164,7 @@ def test_another_users_home_is_refused_with_one_clear_error(open_folder: Path) -
 
 @as_root
 def test_postgres_runs_in_a_folder_closed_to_other_users(open_folder: Path) -> None:
-    """Postgres refuses to run as root, and its account has to pass through root's folders."""
+    """Postgres refuses to run as root, and its account must be able to enter root's folders."""
     local = open_folder / ".local"
     keep_private(local)
     (local / "lake").mkdir(mode=0o700)
@@ -196,7 +196,7 @@ def test_postgres_runs_in_a_folder_closed_to_other_users(open_folder: Path) -> N
 
 
 def test_servers_make_private_files(open_folder: Path) -> None:
-    """Whatever the umask of the command that starts them: Dagster's sockets and runs, too."""
+    """The umask of the starting command has no effect, also on Dagster's sockets and runs."""
     process = BackgroundProcess(
         "writer", pid_file=open_folder / "writer.pid", log_file=open_folder / "writer.log"
     )

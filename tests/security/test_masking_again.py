@@ -1,4 +1,4 @@
-"""What was written before is masked too, and what cannot be masked is kept from everybody."""
+"""Text from before a rule existed is masked too; text that cannot be masked is withheld."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.privacy.secrets import planted
 
 
 def rows(installation: Installation) -> dict[str, str]:
-    """Every row of ours as text, by document, records as they were pushed left out."""
+    """Return every row of ours as text, by document, except records as they were pushed."""
     with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         query = "SELECT document_id, d::text FROM rag_catalog.documents d"
         return dict(connection.execute(query).fetchall())

@@ -1,4 +1,4 @@
-"""Two to five credentials of any kinds near one another: all masked, nothing else changed."""
+"""Two to five adjacent credentials of any kinds: all are masked, and nothing else is changed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check(scanner: SecretScanner, placed: list[Placed]) -> None:
 
 
 def test_a_word_after_two_tokens_does_not_complete_a_third(scanner: SecretScanner) -> None:
-    """Sixteen characters of one, twenty of the next and four of a word look like a key of AWS."""
+    """Parts of two tokens and of a word together look like an AWS key."""
     random = Random(5)
     for _ in range(5):
         body = "".join(random.choices(ascii_letters + digits, k=159))
@@ -99,12 +99,12 @@ def test_a_word_after_two_tokens_does_not_complete_a_third(scanner: SecretScanne
 
 
 def written(placed: list[Placed]) -> tuple[str, list[tuple[int, int]]]:
-    """The text, and where its credentials stand."""
+    """Return the text, and the spans of its credentials."""
     return _put(placed, lambda credential: credential.spans)
 
 
 def may_of(placed: list[Placed]) -> set[int]:
-    """Places that may be masked or not: the name of a user, the frame of a key."""
+    """Return the positions that may be masked or not: a user's name, the frame of a key."""
     _, spans = _put(placed, lambda credential: credential.may)
     return {n for a, b in spans for n in range(a, b)}
 

@@ -1,4 +1,4 @@
-"""Who gets into the panel, for how long, and what other sites can do with a browser that is in."""
+"""Access to the panel: who gets in, for how long, and what other sites can do meanwhile."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def site(
 
 @dataclass
 class Browser:
-    """A browser's requests: its cookies, the name by which it asks, and the Origin that it names.
+    """A browser's requests: its cookies, its host name, and its Origin.
 
-    The client of HTTP need not look up names below `.localhost`: it sends them as Host.
+    The HTTP client need not resolve names below `.localhost`: it sends them as Host.
     """
 
     site: PanelSite
@@ -63,7 +63,7 @@ class Browser:
         return self.client.post(path, data=form or {}, headers=sent)
 
     def enter(self, link: str) -> httpx.Response:
-        """Send the form of a link's page, at the link's own origin."""
+        """Submit the form of a link's page, at the link's own origin."""
         self.client.headers["Host"] = urlsplit(link).netloc
         return self.post("/panel/enter", {"code": code_of(link)})
 
@@ -96,7 +96,7 @@ def browser(site: PanelSite) -> Iterator[Browser]:
 
 
 def at_service(browser: Browser, link: str) -> str:
-    """Return the path of a link, and have the browser ask by the link's name from now on."""
+    """Return the path of a link, and use the link's host name from now on."""
     parts = urlsplit(link)
     browser.client.headers["Host"] = parts.netloc
     return f"{parts.path}?{parts.query}"

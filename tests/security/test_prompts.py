@@ -1,4 +1,4 @@
-"""What a passage, a title or a question says ends no turn, and an answer leads to no new place."""
+"""No passage, title or question can end a prompt's turn; answers contain no new address."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def hit(text: str, **fields: Any) -> Hit:
 
 
 def reads_like(text: str) -> str:
-    """What a careless program would make of it: no blanks, no unseen signs, small letters."""
+    """Return the text as a careless program reads it: without white space and hidden characters."""
     return fold_text(text)
 
 
@@ -153,7 +153,7 @@ def test_it_takes_no_time_to_speak_of_however_long_a_text_is() -> None:
 
 
 def kept(claim: str, passage: str = "The pump starts the night shift and the port crew.") -> bool:
-    """Whether an answer keeps a sentence that cites a passage with the words of it."""
+    """Return whether an answer keeps a claim that cites a passage with the claim's words."""
     known = hit(text=f"{passage} Call the pump crew at night.", title="Pump")
     return bool(enforce_citations(f"The pump crew {claim} [1].", [known]))
 

@@ -1,4 +1,4 @@
-"""Steps that systems add to a search: whatever they do, hits are what the caller may read."""
+"""Search steps of systems cannot return anything that the caller may not read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def port(shared_installation: Installation) -> Installation:
 
 @dataclass
 class Added:
-    """A step of a system that makes a change."""
+    """A search step that changes the state."""
 
     change: Change
 
@@ -87,7 +87,7 @@ def folders(hits: tuple[Hit, ...]) -> set[str]:
 
 
 def everything(installation: Installation) -> SearchProgress:
-    """The state of a search by somebody who may read all of it."""
+    """Return the state of a search by a caller who may read everything."""
     seen: list[SearchProgress] = []
 
     def watched(state: SearchProgress) -> SearchProgress:
@@ -156,7 +156,7 @@ def test_a_candidate_under_the_name_of_a_readable_document_is_not_read(port: Ins
     readable = next(c for c in whole if c.uri.startswith(PUBLIC))
 
     def borrowed(state: SearchProgress) -> SearchProgress:
-        """Entries that are closed, with the version of a document that is open."""
+        """Combine closed entries with the version of an open document."""
         taken: list[Candidate] = [
             replace(readable, id=c.id, text_key=c.text_key)
             for c in whole
@@ -202,7 +202,7 @@ def test_what_is_revoked_while_a_step_works_is_in_no_answer(
 
 
 class NoSecondPages(FlatScopes):
-    """A policy that closes documents whose name holds a 1, whatever was granted."""
+    """A policy that closes all documents with a 1 in their name, whatever is granted."""
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
         return "1" not in document.uri

@@ -1,4 +1,4 @@
-"""The account of the embedded Elasticsearch that may search a tenant's alias and nothing else."""
+"""The embedded Elasticsearch's account that may only search the alias of one tenant."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def service(
 
 @dataclass
 class Timed:
-    """An answer, and how many seconds it took."""
+    """A response, and its duration in seconds."""
 
     answer: Answer
     seconds: float

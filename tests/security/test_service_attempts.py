@@ -1,4 +1,4 @@
-"""Requests without a token that counts, by the hundred."""
+"""Hundreds of requests without a valid token."""
 
 from __future__ import annotations
 

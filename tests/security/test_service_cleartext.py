@@ -1,4 +1,4 @@
-"""Addresses that other machines reach, over which tokens and documents would go as they are."""
+"""Addresses that other machines can reach, over which tokens and documents would be unencrypted."""
 
 from __future__ import annotations
 

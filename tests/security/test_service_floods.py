@@ -1,4 +1,4 @@
-"""Floods on twenty connections: the service goes on answering, and holds no more memory."""
+"""Floods on twenty connections: the service keeps responding, and its memory does not grow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flooded(service: Served, kind: str, seconds: float = SECONDS) -> Iterator[No
 
 
 def health_times(service: Served, seconds: float) -> list[float]:
-    """How long health checks took, one after another, in order of length."""
+    """Return the durations of consecutive health checks, sorted."""
     times = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:

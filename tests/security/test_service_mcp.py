@@ -1,4 +1,4 @@
-"""Messages of agents that are none, or ask for what is not there: nothing of them is repeated."""
+"""Invalid messages of agents, and requests for missing tools: no part of them is repeated."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def pipe(service: Served, shared_installation: Installation) -> Iterator[subproc
 
 
 def exchanged(process: subprocess.Popen[bytes], message: bytes) -> Any:
-    """What one line is answered with."""
+    """Send one line; return the response."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(message + b"\n")

@@ -1,4 +1,4 @@
-"""Requests that another server might read otherwise, that are too large, or that ask for more."""
+"""Requests that another server might read differently, that are too large, or that ask for more."""
 
 from __future__ import annotations
 

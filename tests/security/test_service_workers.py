@@ -1,4 +1,4 @@
-"""Several workers: what one of them knows holds in all, and one may die."""
+"""Several workers: they share what one of them learns, and each may die."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def service(
 
 @pytest.fixture
 def connections(service: Served) -> Iterator[dict[int, socket.socket]]:
-    """An open connection to each worker, by its process."""
+    """Yield an open connection to each worker, by its process id."""
     with ExitStack() as opened:
         yield to_each_worker(service, opened)
 
 
 def to_each_worker(service: Served, opened: ExitStack) -> dict[int, socket.socket]:
-    """Connect until every worker has a connection: the kernel chooses."""
+    """Connect until every worker has a connection, since the kernel chooses the worker."""
     found: dict[int, socket.socket] = {}
     until = time.monotonic() + 60
     while len(found) < WORKERS:
@@ -72,7 +72,7 @@ def to_each_worker(service: Served, opened: ExitStack) -> dict[int, socket.socke
 
 
 def at_the_other_end(service: Served, connection: socket.socket) -> int:
-    """The process that accepted a connection."""
+    """Return the process that accepted a connection."""
     here = connection.getsockname()
     for process in psutil.Process(service.process.pid).children():
         if any(
@@ -90,7 +90,7 @@ def ask(connection: socket.socket, token: str) -> Answer:
 
 
 def answer_on(connection: socket.socket) -> Answer:
-    """The next answer on a connection that stays open."""
+    """Return the next response on a connection that stays open."""
     received = b""
     while not complete(received):
         part = connection.recv(65_536)
@@ -107,7 +107,7 @@ def complete(received: bytes) -> bool:
 
 
 def counted(service: Served, status: int) -> float:
-    """Questions with that status, as a scrape of one worker says."""
+    """Return the number of questions with a status, from the metrics of one worker."""
     received = answered(service.sent(get("/metrics", "Connection: close")))
     return sum(
         float(line.split()[-1])

@@ -1,9 +1,9 @@
-"""What was deleted is in no sample of Postgres, and what was said of it in no row.
+"""Deleted text remains in no sample of Postgres' statistics, and in no row.
 
-ANALYZE copies values into `pg_statistic`, where they outlive their rows until the next one. Columns
-that hold what documents, sources or callers say, or a secret, therefore have no statistics; no plan
-of ours depends on them. Every column that could hold a text is named here, so that a new one is
-decided on.
+ANALYZE copies values into `pg_statistic`, where they outlive their rows until the next run. So
+columns with text of documents, sources or callers, or with a secret, have no statistics, and no
+query plan of ours depends on them. Every column that could hold text is listed here, so that a new
+column needs a decision.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def test_every_column_that_could_hold_a_text_is_decided_on(installation: Install
 
 @pytest.fixture
 def filled(installation: Installation) -> Installation:
-    """Twenty records and as many files, each with words of its own, and questions about them."""
+    """Index twenty records and twenty files, each with unique words, and search for them."""
     folder = installation.add_tenant("acme", **FAST)
     source = {"name": "files", "type": "files", "root": str(folder)}
     installation.configure("acme", sources=[source, {"name": "pushed", "type": "records"}])
@@ -241,7 +241,7 @@ WORDS = (
 
 
 def samples(installation: Installation) -> tuple[set[tuple[str, str]], str]:
-    """Columns of which there are samples, and all samples."""
+    """Return the columns that have samples, and all samples."""
     url = installation.environment["RAG_ASSETS_DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
@@ -295,7 +295,7 @@ def test_statistics_of_a_deleted_document_are_removed(filled: Installation, way:
 
 
 def _stands_in(row: str, word: str) -> bool:
-    """Whether a word stands in a row, and not as the beginning of a longer one."""
+    """Return whether a word occurs in a row, but not as the beginning of a longer one."""
     at = row.find(word)
     while at >= 0:
         if not row[at + len(word) : at + len(word) + 1].isdigit():

@@ -1,8 +1,9 @@
 """Answers do not depend on documents that the caller may not read, here or in other tenants.
 
-First an oracle: of two readable documents each has one of two words, and the first hit shows which
-word is rarer in all that was counted. Then random trees, readers and texts: each answer is the
-same, byte by byte, before documents that the asker does not read are added, with them, and after.
+First an oracle: two readable documents each contain one of two words, and the first hit shows which
+word is rarer in everything that was counted. Then random trees, readers and texts: each answer is
+the same, byte by byte, before documents are added that the caller may not read, with them, and
+after they are removed.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def write_secrets(folder: Path) -> None:
 
 
 def ask_oracle(installation: Installation, tenant: str) -> list[SearchAnswer]:
-    """Ask word by word; returns the answers without their durations."""
+    """Ask word by word; return the answers without their durations."""
     answers = []
     for mode in ("text", "hybrid"):
         for word in RARE_WORDS:
@@ -123,7 +124,7 @@ def test_no_word_of_an_unreadable_document_changes_an_answer(
 
 
 class WithoutBoard(FlatScopes):
-    """A policy of an application that refuses what the scopes in the index allow."""
+    """A policy of an application that refuses documents which the scopes in the index allow."""
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
         return document.access_scope != "board"
@@ -202,7 +203,7 @@ def world(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[tuple[Workspace, random.Random]]:
-    """A workspace with a random tree of pages that some readers read, and what draws more."""
+    """Create a workspace with a random tree of pages; yield it with its random generator."""
     drawn = random.Random(request.param)
     encoder = cross_encoder(tmp_path_factory.mktemp("encoder") / "model")
     retrieval = {"rerank": {"folder": str(encoder), "by_default": False}}
@@ -221,7 +222,7 @@ def world(
 
 
 def text_of(drawn: random.Random) -> str:
-    """Draw words, some of them again and again."""
+    """Draw words, some of them repeatedly."""
     return " ".join(drawn.choices(VOCABULARY, k=drawn.choice((3, 8, 20, 60))))
 
 
@@ -249,7 +250,7 @@ def test_no_answer_depends_on_unreadable_pages(world: tuple[Workspace, random.Ra
 
 
 def answers_of(workspace: Workspace, questions: list[str]) -> list[str]:
-    """The text of each answer to each reader, durations left out, and of their status."""
+    """Return the text of each answer to each reader, with its status, without durations."""
     texts = []
     for reader in READERS:
         for question in questions:

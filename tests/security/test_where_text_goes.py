@@ -1,4 +1,4 @@
-"""A credential in every place that text comes in by, each its own, looked for wherever it goes."""
+"""A different credential in every input, searched for in all outputs and stores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORIGINALS = "rag_catalog.source_records"
 
 
 def credential(place: str) -> str:
-    """A token of a known kind, another for each place."""
+    """Return a token of a known kind, different for each input."""
     drawn = random.Random(place)
     return "gh" + "p_" + "".join(drawn.choices(string.ascii_letters + string.digits, k=36))
 
@@ -57,7 +57,7 @@ def percent(text: str) -> str:
 
 
 def forms(secret: str) -> Iterator[bytes]:
-    """Pieces of a credential as they may be written anywhere, in small letters."""
+    """Yield part of a credential in every encoding in which it might be written, in lower case."""
     piece = secret[6:34]
     yield piece.lower().encode()
     yield percent(piece).lower().encode()
@@ -78,7 +78,7 @@ def found_in(data: bytes | str) -> set[str]:
 
 @dataclass
 class Done:
-    """What was done with an installation, and what was said of it."""
+    """An installation after all operations, and the outputs of each."""
 
     installation: Installation
     provider: RecordingServer

@@ -1,4 +1,4 @@
-"""Headers that were tried to get in with; none of them counts."""
+"""Authorization headers of attacks, none of which may be accepted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _CLAIMS: tuple[dict[str, Any], ...] = (
 
 
 def encoded(value: Any) -> str:
-    """A part of a JWT."""
+    """Return a segment of a JWT."""
     return _part(json.dumps(value).encode())
 
 
@@ -86,18 +86,18 @@ def _part(data: bytes) -> str:
 
 
 def signed(header: Any, claims: Any, secret: str, digest: str = "sha256") -> str:
-    """A JWT by hand: a library refuses to write most of these."""
+    """Sign a JWT by hand, because libraries refuse to write most of these."""
     text = f"{encoded(header)}.{encoded(claims)}"
     return f"{text}.{_part(hmac.new(secret.encode(), text.encode(), digest).digest())}"
 
 
 def attacks(good: dict[str, Any], secret: str, service_token: str) -> Iterator[tuple[str, str]]:
-    """Each attack's name and the Authorization header that it sends.
+    """Yield each attack's name and Authorization header.
 
     Args:
-        good: claims that count.
-        secret: what the service checks signatures with.
-        service_token: one that counts.
+        good: valid claims.
+        secret: with which the service verifies signatures.
+        service_token: a valid one.
     """
     head = {"alg": "HS256", "typ": "JWT"}
     token = signed(head, good, secret)
@@ -182,6 +182,6 @@ def _headers(token: str, service_token: str) -> Iterator[tuple[str, str]]:
 
 
 def good_claims(issuer: str, tenant: str) -> dict[str, Any]:
-    """Claims that count, for five minutes."""
+    """Return claims that are valid for five minutes."""
     claims = {"sub": "ada", "iss": issuer, "exp": int(time.time()) + 300}
     return {**claims, "tenants": [tenant], "groups": ["crew"], "role": "member"}

@@ -94,7 +94,7 @@ class World:
         self.client.indices.refresh(index=index)
 
     def words_in_database(self, url: str, words: Sequence[str]) -> dict[str, set[str]]:
-        """Return the text before words that occur in each table, as text or as hexadecimal bytes."""
+        """Return the text before words that occur in each table, as text or as hexadecimals."""
         pattern = "|".join([*words, *(word.encode().hex() for word in words)])
         context = ".{0,200}(?:" + pattern + ")"
         tables = (

@@ -1,5 +1,5 @@
-"""A judged set of credentials in the places where people leave them, and what measures against it.
+"""A judged set of credentials in the contexts where people leave them, and its measurement.
 
-`tuning` holds the contexts that a scanner may be improved on; `held_out` those that are for the
-verdict alone. Kinds of credentials occur in both, contexts and clean texts in one of them.
+A scanner may be improved on the half `tuning`; `held_out` is only for the verdict. Both halves have
+all kinds of credentials, but no context or clean text in common.
 """

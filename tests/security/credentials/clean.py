@@ -1,7 +1,7 @@
-"""Clean texts: those of the halves, and pages and code that installed packages ship.
+"""Clean texts: those of the halves, and pages and code of installed packages.
 
-The packages are those of the lock file, so that everybody has the same. What in them is an example
-of a credential (a URI with a password, a key's frame) counts neither way.
+The packages are those of the lock file, so the texts are the same everywhere. Examples of
+credentials in them (a URI with a password, a key's frame) count as neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _EXAMPLES = re.compile(
 
 
 def clean_samples(half: Half, rng: Random) -> Iterator[Sample]:
-    """Texts with nothing to be masked."""
+    """Yield texts in which nothing must be masked."""
     texts = import_module(f"tests.security.credentials.{half}.clean_texts")
     for name in ("PROSE", "DOCUMENTATION", "CODE"):
         for number, line in enumerate(getattr(texts, name).splitlines()):
@@ -129,7 +129,7 @@ def _text(file: Path) -> str:
 
 
 def speaks_of_credentials(line: str) -> bool:
-    """Whether a line has a word such as password or token."""
+    """Return whether a line has a word such as password or token."""
     return _WORDS.search(line) is not None
 
 
@@ -138,7 +138,7 @@ def _uses(file: Path) -> int:
 
 
 def _examples(text: str) -> tuple[Span, ...]:
-    """Whole lines with an example of a credential, from which a key may go on for some more."""
+    """Return the spans of lines with an example of a credential, and of a key's further lines."""
     spans: list[Span] = []
     at = 0
     for line in text.splitlines(keepends=True):

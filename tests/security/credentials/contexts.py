@@ -1,4 +1,4 @@
-"""Which contexts each family of credentials is put into, and a credential put into one."""
+"""Choose the contexts of each family of credentials, and insert credentials into them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SLOT = re.compile("«(X|NAME|name|label)»")
 
 
 def contexts_of(family: Family, half: Half) -> tuple[tuple[str, Context], ...]:
-    """The contexts for a family in one half, each under its full name."""
+    """Return the contexts of a family in one half, each with its full name."""
     return tuple(
         (f"{place}/{context.name}", context)
         for place in _PLACES[family]
@@ -49,7 +49,7 @@ def _declared(place: str, half: Half) -> tuple[Context, ...]:
 
 
 def fits(kind: Kind, context: Context, credential: Credential) -> bool:
-    """Whether people would write such a credential in such a place."""
+    """Return whether people would write such a credential in such a context."""
     if kind.whole_line and not context.on_its_line():
         return False
     if kind.name == "pin" and not _holds_a_pin(context):
@@ -60,7 +60,7 @@ def fits(kind: Kind, context: Context, credential: Credential) -> bool:
 
 
 def _holds_a_pin(context: Context) -> bool:
-    """Whether it is a table, a list or a sentence: no program has a person's PIN."""
+    """Return whether a context is a table, a list or a sentence: programs contain no PIN."""
     named = "«NAME»" in context.template or "«name»" in context.template
     return not named or any(place in context.name for place in _PIN_PLACES)
 
@@ -68,7 +68,7 @@ def _holds_a_pin(context: Context) -> bool:
 def placed(
     kind: Kind, name: str, context: Context, credential: Credential, rng: Random, half: Half
 ) -> Sample:
-    """A credential in a context, with the spans it has there."""
+    """Insert a credential into a context; return the sample with its spans."""
     if context.transform is not None:
         credential = context.transform(credential, rng)
     words = {

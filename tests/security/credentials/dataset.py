@@ -1,4 +1,4 @@
-"""The judged set: every kind in every context of its family that it fits, and clean texts."""
+"""The judged set: every kind in every suitable context of its family, and clean texts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _BINARY_EVERY = 6
 
 @cache
 def samples(half: Half, *, seed: int = 2026) -> tuple[Sample, ...]:
-    """All samples of a half, made once: it takes some seconds.
+    """Return all samples of a half, which are cached because they take some seconds.
 
     Args:
         half: tuning or held_out.
-        seed: of the random values: the same set for the same seed.
+        seed: of the random values; the same seed gives the same samples.
     """
     return (
         *credential_samples(half, seed=seed),
@@ -45,7 +45,7 @@ def samples(half: Half, *, seed: int = 2026) -> tuple[Sample, ...]:
 
 
 def credential_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
-    """Each kind in each context of its family that it fits."""
+    """Yield each kind in each suitable context of its family."""
     for number, kind in enumerate(KINDS):
         for place, (name, context) in enumerate(contexts_of(kind.family, half)):
             if context.media_type in _BINARY and (number + place) % _BINARY_EVERY:
@@ -57,7 +57,7 @@ def credential_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
 
 
 def mixed_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
-    """Two to five of any kinds below one another, each in a context of its own."""
+    """Yield two to five credentials of any kinds below one another, each in its own context."""
     plain = [s for s in credential_samples(half, seed=seed + 1) if s.media_type is None]
     rng = Random(f"{seed}/{half}/mixed")
     for _ in range(_MIXED):
@@ -70,7 +70,7 @@ def mixed_samples(half: Half, *, seed: int = 2026) -> Iterator[Sample]:
 
 
 def _side_by_side(kinds: Sequence[Kind], joints: Sequence[str], half: Half, rng: Random) -> Sample:
-    """Credentials with nothing but a joint between them."""
+    """Join credentials with only a joint between them."""
     bare = Context("", "«X»")
     parts = [placed(kind, "", bare, kind.make(rng), rng, half) for kind in kinds]
     return _joined(parts, rng.choice(joints))

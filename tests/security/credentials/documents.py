@@ -1,4 +1,4 @@
-"""Samples as documents: what is written to a file is parsed and masked as the pipeline does it."""
+"""Samples as documents: written to a file, parsed, and masked as in the pipeline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OFFICE = {
 
 
 def file_of(sample: Sample) -> tuple[bytes, str]:
-    """The bytes of a sample's document and its media type.
+    """Return the bytes of a sample's document and its media type.
 
-    Lines with tabs become the rows of a table where the format has tables, others paragraphs.
+    Lines with tabs become table rows if the format has tables; other lines become paragraphs.
     """
     name = str(sample.media_type)
     if name not in _OFFICE:
@@ -30,10 +30,10 @@ def file_of(sample: Sample) -> tuple[bytes, str]:
 
 
 def spans_in(sample: Sample, parsed: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Where its credentials stand in the text that a parser made of it, and what may go too.
+    """Return the spans of a sample's credentials in the parsed text, and the optional spans.
 
     Raises:
-        LookupError: the parser's text has not got one of them.
+        LookupError: the parsed text lacks one of them.
     """
     if parsed == sample.text:
         return sample.spans, sample.may
@@ -41,7 +41,7 @@ def spans_in(sample: Sample, parsed: str) -> tuple[tuple[Span, ...], tuple[Span,
 
 
 def _found(sample: Sample, parsed: str, spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Each span's text as it is or unescaped, whatever blanks the parser left out or put in."""
+    """Find the text of each span, as written or unescaped; white space may differ."""
     places = [i for i, c in enumerate(parsed) if not c.isspace()]
     dense = "".join(parsed[i] for i in places)
     found = []

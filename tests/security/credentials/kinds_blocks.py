@@ -13,7 +13,7 @@ _DASHES = "-" * 5
 
 
 def _framed(name: str, body: str, headers: str = "") -> Credential:
-    """What stands between BEGIN and END; the frame may be masked or not."""
+    """Return a block between BEGIN and END, whose frame may be masked or not."""
     first = f"{_DASHES}BEGIN {name}{_DASHES}\n{headers}"
     last = f"\n{_DASHES}END {name}{_DASHES}"
     text = first + body + last

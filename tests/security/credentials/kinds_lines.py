@@ -25,14 +25,14 @@ _WORDS = ("Harbor", "Winter", "lantern", "Zebra", "copper", "meadow", "falcon", 
 
 
 def _secret(rng: Random) -> str:
-    """A password of the plainer kind, as it stands unquoted in a command."""
+    """Return a simple password, which needs no quotes in a command."""
     if rng.random() < 0.5:
         return rng.choice(_WORDS) + rng.choice(_WORDS) + chars(rng, DIGITS, rng.randint(2, 4))
     return chars(rng, LETTERS, 2) + chars(rng, ALNUM + "!_-+", rng.randint(8, 16)) + "9"
 
 
 def _uri(form: str) -> Callable[[Random], Credential]:
-    """A URI; "U" is the user, "S" the secret, "H" the host."""
+    """Return a maker of URIs; in the form, "U" is the user, "S" the secret, "H" the host."""
 
     def make(rng: Random) -> Credential:
         user, host = rng.choice(_USERS), rng.choice(_HOSTS)
@@ -46,7 +46,7 @@ def _uri(form: str) -> Callable[[Random], Credential]:
 
 
 def _odd_uri(rng: Random) -> Credential:
-    """A password with characters that a URI carries only encoded."""
+    """Return a URI whose password has percent-encoded characters."""
     secret = quote(chars(rng, LETTERS, 4) + "@/#" + chars(rng, ALNUM, 6), safe="")
     user = rng.choice(_USERS)
     return between(f"postgresql://{user}:", secret, "@db:5432/app", user=f"{user}:")

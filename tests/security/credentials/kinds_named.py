@@ -1,4 +1,4 @@
-"""Keys that only the name beside them tells, and passwords that people choose."""
+"""Keys that are recognized only by the name before them, and passwords that people choose."""
 
 from __future__ import annotations
 

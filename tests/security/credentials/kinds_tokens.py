@@ -1,6 +1,6 @@
-"""Tokens that their own form tells: prefixes, lengths and alphabets as their issuers make them.
+"""Tokens recognized by their form: prefixes, lengths and alphabets of their issuers.
 
-Prefixes are written in two halves, so that nothing here looks like a credential.
+Prefixes are written in two halves, so that no line here looks like a credential.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _hex(count: int) -> Body:
 
 
 def _token(name: str, prefix: str, body: Body, setting: str, label: str) -> Kind:
-    """A kind with a fixed beginning; "|" in the prefix is where it is written in two."""
+    """Return a kind with a fixed prefix; "|" marks where the prefix is split."""
     start = prefix.replace("|", "")
     return Kind(name, "token", lambda rng: whole(start + body(rng), setting, label))
 

@@ -1,10 +1,10 @@
-"""How much of the judged set a scanner finds, and what it masks beside it.
+"""Measure how much of the judged set a scanner finds, and what else it masks.
 
     python -m tests.security.credentials.measure --half tuning --failures
 
-A credential counts as found if every letter and figure of it is masked. A masked span counts as
-right if it touches a credential and reaches over no clean word beside it; punctuation and quotation
-marks around a credential may go with it. Of the held-out half numbers alone are told.
+A credential is found if all its letters and digits are masked. A masked span is right if it touches
+a credential and covers no clean word; adjacent punctuation and quotation marks may be masked. For
+the held-out half, only figures are printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BETWEEN_LINES = 0.04
 
 @dataclass(slots=True)
 class Verdict:
-    """What was found, missed and masked in vain.
+    """The credentials found and missed, and the spans masked in vain.
 
     Attributes:
         found, missed: credentials, by (kind, context).
@@ -57,27 +57,27 @@ class Verdict:
 
     @property
     def recall(self) -> float:
-        """The share of credentials that were found."""
+        """Return the share of credentials that were found."""
         found = self.found.total()
         return found / max(1, found + self.missed.total())
 
     @property
     def precision(self) -> float:
-        """The share of masked spans that are a credential and nothing else."""
+        """Return the share of masked spans that contain only a credential."""
         return self.right / max(1, self.right + self.wrong)
 
     @property
     def flagged(self) -> float:
-        """The share of clean lines of which something was masked."""
+        """Return the share of clean lines with a masked character."""
         return self.flagged_lines / max(1, self.clean_lines)
 
     @property
     def flagged_near_share(self) -> float:
-        """The share among clean lines that speak of passwords, tokens and the like."""
+        """Return this share for clean lines with a word such as password or token."""
         return self.flagged_near / max(1, self.near_lines)
 
     def recall_by(self, part: int) -> dict[str, tuple[int, int]]:
-        """Found and all, by kind (part 0) or context (part 1)."""
+        """Return the numbers found and in total, by kind (part 0) or context (part 1)."""
         table: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for counter, hit in ((self.found, 1), (self.missed, 0)):
             for key, count in counter.items():
@@ -87,12 +87,12 @@ class Verdict:
 
 
 def measure(judged: Iterable[Sample], scan: Scan, mask: Mask) -> Verdict:
-    """Judge what a scanner masks of the samples.
+    """Judge what a scanner masks in samples.
 
     Args:
         judged: the samples.
-        scan: what masks a plain text.
-        mask: what parses and masks a document; for samples with a media type.
+        scan: returns the masked spans of a plain text.
+        mask: parses and masks a document, for samples with a media type.
     """
     verdict = Verdict()
     for sample in judged:
@@ -143,9 +143,9 @@ def _covering(spans: Iterable[Span], length: int) -> bytearray:
 
 
 def _is_found(text: str, covered: bytearray, start: int, end: int) -> bool:
-    """Whether nothing of a credential is left but punctuation, and of that less than a quarter.
+    """Return whether only punctuation is left of a credential, and less than a quarter of it.
 
-    Between the lines of a key something may be left that is none of it, as in `<br>`.
+    Text between the lines of a key that is not part of it, such as `<br>`, may be left.
     """
     left = [text[i] for i in range(start, end) if not covered[i] and not text[i].isspace()]
     letters = sum(map(str.isalnum, left))
@@ -168,13 +168,13 @@ def _count_lines(verdict: Verdict, text: str, covered: bytearray, may: bytearray
 
 
 def project_scan() -> Scan:
-    """What the project masks of a plain text."""
+    """Return a function that finds what the project masks in a plain text."""
     scanner = shared_scanner()
     return lambda text: [(found.start, found.end) for found in scanner.scan(text)]
 
 
 def project_mask() -> Mask:
-    """What the project masks of a document, parsed in this process."""
+    """Return a function that parses a document in this process and masks it as the project does."""
     from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
 
@@ -188,7 +188,7 @@ def project_mask() -> Mask:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure one half and say what came out."""
+    """Measure one half and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--half", choices=["tuning", "held_out"], default="tuning")
     parser.add_argument("--failures", action="store_true", help="of the tuning half alone")

@@ -1,4 +1,4 @@
-"""What the set is made of: credentials, contexts to put them into, samples with known spans."""
+"""The parts of the set: credentials, contexts for them, and samples with known spans."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A credential as it is written down.
+    """A credential in its written form.
 
     Attributes:
-        text: with what belongs to it, for example the URI around a password.
-        spans: what of the text has to be masked, half open.
-        may: what beside it may be masked as well: a user's name, the frame of a key.
+        text: with its surroundings, for example the URI around a password.
+        spans: half-open spans of the text that must be masked.
+        may: spans that may be masked too: a user's name, the frame of a key.
         name: of a setting that would hold it, in capitals.
-        label: what a person calls it.
+        label: the term that a person uses for it.
     """
 
     text: str
@@ -37,11 +37,11 @@ class Kind:
 
     Attributes:
         name: of the kind.
-        family: token: known by its own form. named: known by the name beside it. password: what
-            a person chose. line: a URI, a command or a line of a file around a password.
-            block: of several lines.
-        make: a random one.
-        whole_line: whether it stands on a line of its own wherever it occurs.
+        family: token: recognized by its own form. named: recognized by the name before it.
+            password: chosen by a person. line: a URI, a command or a line of a file with a
+            password. block: of several lines.
+        make: returns a random credential of this kind.
+        whole_line: whether it always has a line of its own.
     """
 
     name: str
@@ -56,15 +56,15 @@ Applies = Callable[[Credential], bool]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A place for a credential.
+    """A text around a credential.
 
     Attributes:
-        name: of the context, distinct in its half.
-        template: text in which «X» is the credential, «NAME» and «name» its setting, «label» what
-            it is called.
-        transform: what becomes of the credential before: it is escaped, encoded, wrapped.
-        applies: to which credentials; to all if it is None.
-        media_type: the document is parsed as this first; None: it is scanned as plain text.
+        name: of the context, unique in its half.
+        template: text in which «X» is the credential, «NAME» and «name» its setting, «label» its
+            term.
+        transform: escapes, encodes or wraps the credential before it is inserted.
+        applies: whether a credential fits; if None, all do.
+        media_type: the type as which the document is parsed; None: it is scanned as plain text.
     """
 
     name: str
@@ -74,11 +74,11 @@ class Context:
     media_type: str | None = None
 
     def on_its_line(self) -> bool:
-        """Whether nothing but blanks stand beside the credential on its line."""
+        """Return whether only white space surrounds the credential on its line."""
         return any(line.strip() == "«X»" for line in self.template.split("\n"))
 
     def delimited(self) -> bool:
-        """Whether something other than a blank says where the credential ends."""
+        """Return whether the credential is followed by a delimiter other than a space."""
         after = self.template.partition("«X»")[2][:2]
         return (
             after[:1] in {"", "\n", '"', "'", "`", "<", "|", "\t", "”", "“", "»"} or after == " |"
@@ -87,16 +87,16 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text of which it is known what has to be masked.
+    """A text with known credentials.
 
     Attributes:
         text: the text, or the source of a document of `media_type`.
-        spans: of its credentials, half open, in order; empty for a clean text.
+        spans: half-open spans of its credentials, in order; empty for a clean text.
         kind: of credential, or "clean".
-        context: the place it stands in, or where the clean text is from.
-        half: whether anything may be tuned on it.
-        media_type: what it is parsed as; None: it is scanned as it is.
-        may: what may be masked or not: it counts neither way.
+        context: the name of its context, or the origin of a clean text.
+        half: tuning or held_out.
+        media_type: the type as which it is parsed; None: it is scanned as plain text.
+        may: spans that may be masked or not, which count neither way.
     """
 
     text: str

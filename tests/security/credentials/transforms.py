@@ -1,4 +1,4 @@
-"""What happens to a credential before it stands in a text: escaping, encoding, wrapping."""
+"""Transforms of credentials before they are inserted: escaping, encoding, wrapping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOOK_ALIKES = dict(zip("aceopxyABCEHKMOPTXk", "асеорхуАВСЕНКМОР
 
 
 def _by_character(credential: Credential, written: Callable[[int, str], str]) -> Credential:
-    """Each character written in another way, the spans with them."""
+    """Replace each character, and adapt the spans."""
     parts = [written(i, c) for i, c in enumerate(credential.text)]
     at = [0]
     for part in parts:
@@ -29,28 +29,28 @@ def _by_character(credential: Credential, written: Callable[[int, str], str]) ->
 
 
 def json_escaped(credential: Credential, _: Random) -> Credential:
-    """As a string of JSON, without its quotes."""
+    """Escape as a JSON string, without quotes."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
     return _by_character(credential, lambda _, c: escapes.get(c, c))
 
 
 def xml_escaped(credential: Credential, _: Random) -> Credential:
-    """As text or an attribute of XML and HTML."""
+    """Escape as text or an attribute of XML or HTML."""
     return _by_character(credential, lambda _, c: html.escape(c))
 
 
 def csv_escaped(credential: Credential, _: Random) -> Credential:
-    """As a quoted cell of CSV, without its quotes."""
+    """Escape as a quoted CSV cell, without quotes."""
     return _by_character(credential, lambda _, c: '""' if c == '"' else c)
 
 
 def full_width(credential: Credential, _: Random) -> Credential:
-    """In full-width forms, as East Asian keyboards and some PDFs have them."""
+    """Write in full-width characters, as East Asian keyboards and some PDFs do."""
     return _by_character(credential, lambda _, c: chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c)
 
 
 def look_alikes(credential: Credential, rng: Random) -> Credential:
-    """One or two letters written as Cyrillic ones that look the same."""
+    """Replace one or two letters with Cyrillic lookalikes."""
     places = [i for i, c in enumerate(credential.text) if c in _LOOK_ALIKES]
     chosen = set(rng.sample(places, min(2, len(places))))
     return _by_character(credential, lambda i, c: _LOOK_ALIKES[c] if i in chosen else c)
@@ -91,28 +91,28 @@ def _all_of(text: str, credential: Credential) -> Credential:
 
 
 def in_base64(credential: Credential, _: Random) -> Credential:
-    """All of it in base64."""
+    """Encode the whole text in base64."""
     return _all_of(base64.b64encode(credential.text.encode()).decode(), credential)
 
 
 def in_url_base64(credential: Credential, _: Random) -> Credential:
-    """All of it in base64 for URLs, unpadded."""
+    """Encode the whole text in base64 for URLs, without padding."""
     text = base64.urlsafe_b64encode(credential.text.encode()).decode().rstrip("=")
     return _all_of(text, credential)
 
 
 def in_hex(credential: Credential, _: Random) -> Credential:
-    """All of it in hexadecimal digits."""
+    """Encode the whole text in hexadecimal digits."""
     return _all_of(credential.text.encode().hex(), credential)
 
 
 def percent_encoded(credential: Credential, _: Random) -> Credential:
-    """Every character that is no letter or digit percent-encoded."""
+    """Percent-encode all characters except letters and digits."""
     return _by_character(credential, lambda _, c: c if c.isascii() and c.isalnum() else _percent(c))
 
 
 def all_percent_encoded(credential: Credential, _: Random) -> Credential:
-    """Every character percent-encoded."""
+    """Percent-encode every character."""
     return _by_character(credential, lambda _, c: _percent(c))
 
 
@@ -139,66 +139,66 @@ tabbed = _lines_begin_with("\t")
 
 
 def one_line(credential: Credential, _: Random) -> Credential:
-    r"""Its lines joined by the two characters \n."""
+    r"""Join the lines with the two characters \n."""
     return _by_character(credential, lambda _, c: "\\n" if c == "\n" else c)
 
 
 def blanks_for_lines(credential: Credential, _: Random) -> Credential:
-    """Its lines joined by blanks, as a cell or a form field leaves them."""
+    """Join the lines with spaces, as a table cell or a form field does."""
     return _by_character(credential, lambda _, c: " " if c == "\n" else c)
 
 
 def crlf(credential: Credential, _: Random) -> Credential:
-    """With the line ends of Windows."""
+    """Use the line ends of Windows."""
     return _by_character(credential, lambda _, c: "\r\n" if c == "\n" else c)
 
 
 def breaks(credential: Credential, _: Random) -> Credential:
-    """With <br> for line ends."""
+    """Use <br> for line ends."""
     return _by_character(credential, lambda _, c: "<br>\n" if c == "\n" else c)
 
 
 def concatenated(credential: Credential, _: Random) -> Credential:
-    """As string literals joined by plus signs."""
+    """Split into string literals joined by plus signs."""
     return _by_character(credential, lambda _, c: '\\n" +\n    "' if c == "\n" else c)
 
 
 def long_enough(credential: Credential) -> bool:
-    """Whether its secret is long enough to be wrapped or to be known when encoded."""
+    """Return whether the secret is long enough to be wrapped, or recognized when encoded."""
     start, end = credential.spans[0]
     return end - start >= 20
 
 
 def without_single_quotes(credential: Credential) -> bool:
-    """Whether it may stand between single quotes."""
+    """Return whether it can be enclosed in single quotes."""
     return "'" not in credential.text
 
 
 def without_double_quotes(credential: Credential) -> bool:
-    """Whether it may stand between double quotes."""
+    """Return whether it can be enclosed in double quotes."""
     return '"' not in credential.text
 
 
 def without_quotes(credential: Credential) -> bool:
-    """Whether it has quotes of no kind."""
+    """Return whether it contains no quotes."""
     return without_single_quotes(credential) and without_double_quotes(credential)
 
 
 def without_slashes(credential: Credential) -> bool:
-    """Whether a slash after it cannot be taken for its own."""
+    """Return whether it contains no slash, so that a slash can delimit it."""
     return "/" not in credential.text
 
 
 def without_blanks(credential: Credential) -> bool:
-    """Whether it is one word."""
+    """Return whether it is one word."""
     return " " not in credential.text
 
 
 def with_a_digit(credential: Credential) -> bool:
-    """Whether a digit is in it."""
+    """Return whether it contains a digit."""
     return any(map(str.isdigit, credential.text))
 
 
 def is_an_address(credential: Credential) -> bool:
-    """Whether it is what a setting for an address holds: a URI or a connection string."""
+    """Return whether it is a URI or a connection string."""
     return "://" in credential.text.split(" ")[0] or ";" in credential.text

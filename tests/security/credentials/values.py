@@ -1,4 +1,4 @@
-"""Random characters of the alphabets that credentials are made of."""
+"""Random strings in the alphabets of credentials."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ URLSAFE = ALNUM + "_-"
 
 
 def chars(rng: Random, alphabet: str, count: int) -> str:
-    """So many of the alphabet, the last no punctuation."""
+    """Return so many characters of an alphabet; the last one is not punctuation."""
     plain = [c for c in alphabet if c.isalnum()] or list(alphabet)
     return "".join(rng.choices(alphabet, k=count - 1)) + rng.choice(plain)
 
 
 def hexa(rng: Random, count: int) -> str:
-    """Hexadecimal digits, both letters and figures among them."""
+    """Return hexadecimal digits with at least one letter and one figure."""
     return chars(rng, HEX, count - 2) + rng.choice("abcdef") + rng.choice(DIGITS)
 
 
 def uuid(rng: Random) -> str:
-    """A random UUID in small letters."""
+    """Return a random UUID in lower case."""
     head = f"{hexa(rng, 8)}-{hexa(rng, 4)}-4{hexa(rng, 3)}-{rng.choice('89ab')}"
     return f"{head}{hexa(rng, 3)}-{hexa(rng, 12)}"
 
 
 def base64_of(rng: Random, size: int) -> str:
-    """Standard base64 of so many random bytes, padded."""
+    """Return padded base64 of so many random bytes."""
     return base64.b64encode(rng.randbytes(size)).decode()
 
 
 def segment(value: object) -> str:
-    """A part of a JWT."""
+    """Return a segment of a JWT."""
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
 def wrapped(text: str, width: int = 64) -> str:
-    """In lines of a width."""
+    """Wrap a text into lines of a width."""
     return "\n".join(text[i : i + width] for i in range(0, len(text), width))
 
 
 def whole(text: str, name: str = "API_KEY", label: str = "API key") -> Credential:
-    """A credential of which all is secret."""
+    """Return a credential that is secret as a whole."""
     return Credential(text, ((0, len(text)),), name=name, label=label)
 
 
@@ -64,7 +64,7 @@ def between(
     label: str = "API key",
     user: str = "",
 ) -> Credential:
-    """A secret inside of what is none; `user`, where it stands before, may be masked as well."""
+    """Return a secret within other text; `user`, if it comes before, may be masked too."""
     start = len(before)
     at = before.find(user) if user else -1
     may = ((at, start),) if at >= 0 else ()

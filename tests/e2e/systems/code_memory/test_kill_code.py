@@ -62,7 +62,7 @@ class Repository:
         return self.server.run("sync", TENANT, "--json", "--allow-deletes", **kill)  # type: ignore[arg-type]
 
     def ask(self) -> None:
-        """Fail unless answers about unchanged files are right, and each relation leads to a symbol."""
+        """Fail unless answers about unchanged files are right, and relations lead to symbols."""
         walker = Walker(self.driver.session.catalog)
         walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
         told = [(relation.kind, relation.target) for relation in walk.relations]

@@ -1,1 +1,1 @@
-"""Contexts and clean texts for the verdict alone: whoever improves the scanner reads none."""
+"""Contexts and clean texts for the verdict only: do not read them to improve the scanner."""

@@ -1,4 +1,4 @@
-"""Places for keys of several lines."""
+"""Contexts for keys of several lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places where a name stands beside a value: settings, code, tables, sentences."""
+"""Contexts with a name before a value: settings, code, tables, sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places where people write a password down."""
+"""Contexts in which people write down a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places where something stands that its own form tells."""
+"""Contexts for tokens that are recognized by their own form."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Lines of documentation, configuration, shells, devices and chats, with and without credentials.
 
-`development.txt` may be looked at while rules are written; `held_out.txt` was written before them,
-and only numbers of it are shown. A section begins with `# ` and stands for one document. `⟦…⟧`
-marks a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a
-line break, and a slot such as `{an40}` random characters.
+`development.txt` may be read while rules are written. `held_out.txt` was written before the rules,
+and only its figures are shown. A section begins with `# ` and stands for one document. `⟦…⟧` marks
+a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a line
+break, and a slot such as `{an40}` random characters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WORDS = ("Sommer", "Hafen", "winter", "Falcon", "Lager", "Tiger", "maple", "Gra
 
 
 def line_samples(part: Part, *, seed: int = 35) -> Iterator[Sample]:
-    """Yield each line as a sample; lines with credentials several times with other values."""
+    """Yield each line as a sample; lines with credentials several times, with other values."""
     for title, lines in _sections(part):
         for number, line in enumerate(lines):
             for round_ in range(_SEEDS if "⟦" in line else 1):
@@ -110,7 +110,7 @@ def _value(slot: re.Match[str], rng: Random) -> str:
 
 
 def _mixed(rng: Random, alphabet: str, count: int) -> str:
-    """Random characters, with a digit and a letter where the alphabet has both."""
+    """Return random characters, with a digit and a letter if the alphabet has both."""
     text = chars(rng, alphabet, count)
     if count >= len("a1") and not set(text) & set(DIGITS) and set(alphabet) & set("234"):
         return text[:-1] + rng.choice("234567")
@@ -118,7 +118,7 @@ def _mixed(rng: Random, alphabet: str, count: int) -> str:
 
 
 def _password(rng: Random, count: int) -> str:
-    """A password as people choose or generate it, with a digit in it."""
+    """Return a chosen or generated password with a digit."""
     if rng.random() < 1 / 3:
         return (
             f"{rng.choice(_WORDS)}{rng.choice('-_!.')}{rng.randint(10, 2030)}{rng.choice('!#?x')}"

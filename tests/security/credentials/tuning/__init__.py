@@ -1,1 +1,1 @@
-"""Contexts and clean texts that a scanner may be improved on."""
+"""Contexts and clean texts on which a scanner may be improved."""

@@ -1,4 +1,4 @@
-"""Texts in which nothing has to be masked; `{…}` is filled with random harmless values."""
+"""Texts in which nothing must be masked; `{…}` is filled with random harmless values."""
 
 from __future__ import annotations
 

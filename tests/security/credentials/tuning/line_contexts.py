@@ -1,4 +1,4 @@
-"""Places for URIs, commands, headers and lines of known files."""
+"""Contexts for URIs, commands, headers and lines of known files."""
 
 from __future__ import annotations
 

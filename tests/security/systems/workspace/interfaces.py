@@ -1,6 +1,6 @@
-"""Every interface by which somebody may ask a workspace, and all that it says.
+"""Every interface through which a workspace can be searched.
 
-What comes back is the whole text of the answer, whatever part of it a caller would look at.
+Each returns the complete text of its response, so that no leak is overlooked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Mode: TypeAlias = Literal["text", "knn"]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question.
+    """A question for the marks of records.
 
     Attributes:
-        records: whose marks it asks for, each a type and an id.
-        within: a page that it is narrowed to; None: all of the workspace.
-        mode: of the search, where the interface takes one.
+        records: the records, each a type and an id; their ids are their marks.
+        within: a page to which the search is limited; None: the whole workspace.
+        mode: of the search, if the interface has modes.
     """
 
     records: tuple[tuple[str, str], ...]
@@ -39,35 +39,35 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """The marks: ids are the marks of records."""
+        """Return the marks."""
         return " ".join(id_ for _, id_ in self.records)
 
     @property
     def body(self) -> dict[str, Any]:
-        """As the service takes it."""
+        """Return the request body for the service."""
         body: dict[str, Any] = {"query": self.words, "mode": self.mode, "top_k": MOST}
         return body | ({"filters": {"within": [self.within]}} if self.within else {})
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As the tool for agents takes it; the mode is the tenant's."""
+        """Return the arguments of the agents' tool, which uses the tenant's mode."""
         within = {"within": [self.within]} if self.within else {}
         return {"query": self.words, "top_k": MOST, **within}
 
     @property
     def filters(self) -> Filters:
-        """As Python takes it."""
+        """Return the filters for Python."""
         return Filters(within=(self.within,) if self.within else None)
 
 
 @dataclass
 class Interfaces:
-    """See the module.
+    """The interfaces of one workspace.
 
     Attributes:
-        url: where the service answers over real connections.
-        agents: processes of agents, by the name of who they ask for.
-        modes: how many questions were asked in each.
+        url: of the service with real connections.
+        agents: running agent processes, by the person they serve.
+        modes: the number of questions in each mode.
     """
 
     workspace: Workspace
@@ -80,7 +80,7 @@ class Interfaces:
         return self._service(person, "/rag/query", asked.body)
 
     def answer(self, person: Person, asked: Asked) -> str:
-        """The answer, its citations, and the hits: all that the model was given."""
+        """Return the answer, its citations, and all hits that the model received."""
         return self._service(person, "/rag/answer", asked.body)
 
     def agent(self, person: Person, asked: Asked) -> str:
@@ -96,7 +96,7 @@ class Interfaces:
         return str(answer.text)
 
     def record(self, person: Person, asked: Asked) -> str:
-        """What became of each record, and its chunks; of what is not read as of what is not."""
+        """Return state and chunks of each record; unreadable and unknown ones look the same."""
         told = []
         for kind, id_ in asked.records:
             answer = self.workspace.send("GET", f"/rag/records/{kind}/{id_}", by=person)
@@ -106,7 +106,7 @@ class Interfaces:
         return "\n".join(told)
 
     def events(self, person: Person, asked: Asked) -> str:
-        """What happened; without searches, which repeat what their caller asked for."""
+        """Return the events, without searches, which repeat the caller's own question."""
         told = []
         for kind in ({}, {"kind": "document_indexed"}):
             answer = self.workspace.send("GET", "/rag/events", by=person, limit=1_000, **kind)
@@ -135,7 +135,7 @@ class Interfaces:
         return json.dumps(done.json["hits"])
 
     def stdio(self, person: Person, asked: Asked) -> str:
-        """An agent over standard input and output; each person keeps theirs."""
+        """Ask an agent over standard input and output; each person keeps the same process."""
         agent = self.agents.get(person.name)
         if agent is None:
             agent = self.agents[person.name] = self._started(person)
@@ -161,7 +161,7 @@ class Interfaces:
 def interfaces_of(
     workspace: Workspace, installation: Installation, url: str
 ) -> Iterator[Interfaces]:
-    """All interfaces of a workspace; agents end with the block."""
+    """Yield all interfaces of a workspace; agents end with the block."""
     made = Interfaces(workspace, installation, url)
     try:
         yield made
@@ -191,7 +191,7 @@ WITH_MODES: Final = frozenset(
 
 
 def _names(person: Person) -> tuple[str, ...]:
-    """The names that a token has; that members are `members` follows from their role."""
+    """Return the names of a token; members get `members` from their role."""
     return (person.name, *(f"group:{group}" for group in person.groups))
 
 

@@ -1,4 +1,4 @@
-"""Private pages of a workspace, looked for in all that an admin can ask who does not read them."""
+"""Private pages of a workspace are in no response to an admin who may not read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def site(shared_installation: Installation, request: pytest.FixtureRequest) -> I
 
 
 def push(site: Site, word: str = TEXT) -> None:
-    """Records of all types with words and a credential in them."""
+    """Push records of all types that contain the words and a credential."""
     url = f"https://wiki.example/{ADDRESS}"
     blocks = [
         {"block_id": "b1", "type": "paragraph", "text": f"The {word} sleeps."},
@@ -53,7 +53,7 @@ def push(site: Site, word: str = TEXT) -> None:
 
 
 def asked(site: Site, **by: str) -> Iterator[tuple[str, Any]]:
-    """All that an admin, or another caller, is answered about these records."""
+    """Yield every response to an admin, or another caller, about these records."""
     ids = {record_document_id("pushed", *one) for one in RECORDS}
     paths = [
         *(f"/rag/records/{type_}/{id_}" for type_, id_ in RECORDS),
@@ -80,7 +80,7 @@ def asked(site: Site, **by: str) -> Iterator[tuple[str, Any]]:
 
 
 def shown(site: Site) -> Iterator[tuple[str, Any]]:
-    """All pages of the panel, as that admin sees them."""
+    """Yield all pages of the panel that the admin sees."""
     link = site.send("POST", "/panel/links", {})
     assert link.status_code == 201, link.text
     url = urlsplit(link.json()["url"])
@@ -99,7 +99,7 @@ def shown(site: Site) -> Iterator[tuple[str, Any]]:
 
 
 def told(answers: Iterator[tuple[str, Any]]) -> tuple[set[tuple[str, str]], int]:
-    """Words of private records that are in answers, and how many answers were good ones."""
+    """Return the private words in responses, and the number of successful responses."""
     found, good = set[tuple[str, str]](), 0
     for name, answer in answers:
         assert answer.status_code < 500, (name, answer.text)
@@ -217,7 +217,7 @@ def test_a_writer_lists_all_records_and_others_what_they_read(site: Site) -> Non
 
 
 def states_of(site: Site) -> dict[tuple[str, str], dict[str, Any]]:
-    """What a writer is told of each record."""
+    """Return the state of each record as a writer sees it."""
     return {
         (type_, id_): site.send("GET", f"/rag/records/{type_}/{id_}", role="writer").json()
         for type_, id_ in RECORDS

@@ -1,10 +1,10 @@
-"""Random trees, moves, grants, revocations and guests, against an oracle, through every interface.
+"""Random trees, moves, grants, revocations and guests, checked by an oracle on every interface.
 
-What is asked for are the marks of some pages and comments: those come back that the asker reads by
-now, whether or not entries have followed what was moved, and nothing that the asker does not read.
-A mark is the id of its record as well, so that whatever names a record tells of it. By vectors,
-which mean nothing, what lies below a page is asked for where that is no more than may be found.
-Every other tree has its vectors in pgvector.
+Questions ask for the marks of some pages and comments. The response must contain all marks that the
+caller may read at that moment, even if entries have not followed a move yet, and no other mark. A
+mark is also the id of its record, so any mention of the record counts. Vectors have no meaning
+here, so vector searches are limited to pages below which every record can be found. Every other
+tree has its vectors in pgvector.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ MARK = re.compile(r"\bmark[pc]\d+\b")
 
 @dataclass
 class Oracle:
-    """What pages say, and who reads them by that.
+    """The state of pages, and the readers that follow from it.
 
     Attributes:
         said: of each known page: parent, inherit, read, archived, ai.
-        unindexed: pages whose entries the last sync has taken out.
+        unindexed: pages whose entries the last sync has removed.
     """
 
     said: dict[str, dict[str, Any]] = field(default_factory=dict)
     unindexed: set[str] = field(default_factory=set)
 
     def path(self, uuid: str) -> list[str] | None:
-        """The page and all above it; None where one of these is not known."""
+        """Return the page and all pages above it; None if one of them is unknown."""
         path = []
         while uuid != "root":
             if uuid not in self.said:
@@ -96,7 +96,7 @@ class Oracle:
         return path
 
     def is_out(self, uuid: str) -> bool:
-        """Whether a page, or one above it as far as it is known, is out of the knowledge."""
+        """Return whether a page, or a known page above it, is excluded from searches."""
         while uuid in self.said:
             if self.said[uuid]["archived"] or self.said[uuid]["ai"] == "off":
                 return True
@@ -104,11 +104,11 @@ class Oracle:
         return False
 
     def reads(self, person: Person, uuid: str) -> bool:
-        """Whether somebody reads a page."""
+        """Return whether a person reads a page."""
         return not self.is_out(uuid) and self.would_read(person, uuid)
 
     def would_read(self, person: Person, uuid: str) -> bool:
-        """Whether somebody reads a page, or would if it were not out of the knowledge."""
+        """Return whether a person reads a page, ignoring exclusion."""
         path = self.path(uuid)
         if path is None:
             return False
@@ -120,7 +120,7 @@ class Oracle:
         return "members" in person.principals
 
     def scope(self, uuid: str) -> str | None:
-        """The nearest page that says who reads a page; None where one above it is not known."""
+        """Return the nearest page that defines a page's readers; None if an ancestor is unknown."""
         path = self.path(uuid)
         if path is None:
             return None
@@ -128,7 +128,7 @@ class Oracle:
         return next(says, "root")
 
     def below(self, uuid: str) -> set[str]:
-        """A page and all below it."""
+        """Return a page and all pages below it."""
         found = {uuid}
         while more := {u for u, s in self.said.items() if s["parent"] in found} - found:
             found |= more
@@ -137,11 +137,11 @@ class Oracle:
 
 @dataclass
 class World:
-    """A workspace, what its pages say, and what happens next.
+    """A workspace, the state of its pages, and random changes.
 
     Attributes:
-        marks: of records, each with the page that it is, or hangs on.
-        deleted: marks of records that were, each with the page that said who read it.
+        marks: of records, each with its page.
+        deleted: marks of deleted records, each with the page that defined its readers.
     """
 
     workspace: Workspace
@@ -151,7 +151,7 @@ class World:
     deleted: dict[str, str | None] = field(default_factory=dict)
 
     def put(self, uuid: str, **changes: Any) -> None:
-        """Put a page; one that would be below itself is refused, and all stays as it was."""
+        """Push a page; a page below itself must be refused, without any effect."""
         said = {"parent": "root", "inherit": True, "read": [], "archived": False, "ai": "on"}
         said |= self.oracle.said.get(uuid, {}) | changes
         cyclic = said["parent"] in self.oracle.below(uuid)
@@ -163,7 +163,7 @@ class World:
             self.oracle.said[uuid] = said
 
     def change(self) -> None:
-        """Something that an application may do."""
+        """Make a random change that an application could make."""
         rng, uuids = self.rng, [*self.oracle.said]
         uuid = rng.choice(uuids)
         kind = rng.choices(
@@ -193,23 +193,23 @@ class World:
             self.marks = {mark: on for mark, on in self.marks.items() if on not in gone}
 
     def marked(self, uuids: Set[str]) -> set[str]:
-        """The marks of pages, and of what hangs on them."""
+        """Return the marks of pages, and of records on them."""
         return {mark for mark, on in self.marks.items() if on in uuids}
 
     def formerly_read(self, person: Person) -> set[str]:
-        """The marks of what was deleted, whose readers somebody is among."""
+        """Return the marks of deleted records that a person could read."""
         scopes = {scope for scope in self.deleted.values() if scope is not None}
         read = {scope for scope in scopes if self.oracle.would_read(person, scope)}
         return {mark for mark, scope in self.deleted.items() if scope in read}
 
     def sync(self) -> None:
-        """Index what waits, and let entries follow."""
+        """Sync the workspace."""
         self.workspace.driver.sync(self.workspace.id)
         self.oracle.unindexed = {on for on in self.marks.values() if self.oracle.is_out(on)}
 
 
 def back_end_of(seed: int) -> BackEnd:
-    """What answers questions by vectors of a tree."""
+    """Return the vector back end of a tree."""
     return BACK_ENDS[seed % len(BACK_ENDS)]
 
 
@@ -266,7 +266,7 @@ def driver(shared_installation: Installation) -> Driver:
 
 
 def explained(world: World, person: Person, uuid: str) -> dict[str, Any]:
-    """What decides whether somebody reads a page, by the oracle and by the service."""
+    """Return why a person reads a page or does not, according to oracle and service."""
     asked = {"page_uuid": uuid, "principal": list(person.principals)}
     told = world.workspace.send("GET", "/rag/access", by=ADMIN, **asked).json()
     documents = world.workspace.catalog.documents.all(world.workspace.id, deleted=True)
@@ -302,7 +302,7 @@ def test_everybody_finds_exactly_what_they_read(
 
 
 def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
-    """Ask for some marks by one interface, and judge the answer; whether it held any."""
+    """Ask for marks through one interface and judge the response; return whether it had any."""
     rng, interface = world.rng, INTERFACES[step % len(INTERFACES)]
     person = rng.choice(AGENTS if interface is Interfaces.stdio else PEOPLE)
     within = rng.choice([*world.oracle.said]) if rng.random() < NARROWED else None
@@ -343,7 +343,7 @@ def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
 
 
 def drawn(world: World, below: Set[str]) -> tuple[tuple[str, str], ...]:
-    """Records to ask for: some of all, and some of what lies below a page."""
+    """Draw the records of a question: some of all, and some below a page."""
     # Of what lies below a page there is more to be told than of twelve pages of two hundred.
     some = world.rng.sample(sorted(world.marks), min(ASKED // 2, len(world.marks)))
     more = world.rng.sample(sorted(below), min(ASKED // 2, len(below)))
