@@ -1,4 +1,4 @@
-"""Tenants whose documents age: their clock is set forward, and their stores are read."""
+"""Tenants whose clock can be set forward, so that their documents age."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Make: TypeAlias = "Callable[..., AgingTenant]"
 
 
 def write_old(path: Path, text: str) -> None:
-    """Write a file that was not modified just now, so that its listing settles at once."""
+    """Write a file with an old modification time, so that one listing is enough."""
     path.write_text(text)
     age(path)
 
@@ -45,7 +45,7 @@ class AgingTenant:
     """A tenant with files and pushed records, and a clock that can be set forward.
 
     Attributes:
-        clock: of all that it does.
+        clock: the clock of all its work.
     """
 
     installation: Installation
@@ -98,18 +98,18 @@ class AgingTenant:
         self.clock = replace(self.clock, ahead=self.clock.ahead + timedelta(**by))
 
     def embedded(self, at: datetime) -> None:
-        """Have the present contents of all documents embedded at a time."""
+        """Set the time at which the present contents of all documents were embedded."""
         with self.driver.session.catalog.database.begin() as connection:
             connection.execute(
                 update(documents).where(documents.c.tenant == self.id).values(embedded_at=at)
             )
 
     def uris(self) -> set[str]:
-        """The documents that answer."""
+        """Return the URIs of the documents in the index."""
         return {uri for uri, _, _ in self.installation.entries(self.id).values()}
 
     def lake_texts(self) -> str:
-        """All texts in the lake: of documents and of chunks."""
+        """Return all texts of documents and chunks in the lake."""
         with self.within() as ctx:
             parsed = ctx.lake.parsed(ctx.lake.parsed_keys())
             sets = ctx.lake._tables.chunks().keys()
@@ -121,7 +121,7 @@ class AgingTenant:
             return len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
 
     def catalog_rows(self) -> str:
-        """Everything that the catalog holds of the tenant."""
+        """Return all rows of the tenant in the catalog."""
         url = self.installation.environment["RAG_ASSETS_DATABASE_URL"]
         with psycopg.connect(url) as connection:
             tables = connection.execute(

@@ -13,13 +13,13 @@ DOCUMENTS = 5
 
 
 def prose(name: str) -> str:
-    """A document of one chunk in a build with the default chunker, of several in one of CHUNKED."""
+    """Return a document that the default chunker leaves whole, and CHUNKED splits."""
     lines = " ".join(f"Sentence {n} of {name} is about topic {n}." for n in range(12))
     return f"# About {name}\n\n{lines}\n"
 
 
 def found(installation: Installation, tenant: str, words: str) -> set[str]:
-    """The uris of the hits that hold these words."""
+    """Return the URIs of the hits that contain these words."""
     hits = installation.search(tenant, words, mode="text", top_k=20)
     return {hit.uri for hit in hits if words in hit.text}
 
@@ -35,7 +35,7 @@ def serving(driver: Driver, tenant: str) -> Generation:
 
 
 def remote(server: EmbeddingServer) -> dict[str, Any]:
-    """A tenant's embedder: the server."""
+    """Return the configuration of an embedder that uses the server."""
     return {
         "provider": "openai-compatible",
         "base_url": server.url,

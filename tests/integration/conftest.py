@@ -1,4 +1,4 @@
-"""What the tests of the chain share: a driver for each module's installation, a tenant."""
+"""Fixtures of the chain: a driver for each module's installation, and a tenant for each test."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def driver(shared_installation: Installation) -> Driver:
 
 @pytest.fixture
 def tenant(request: pytest.FixtureRequest) -> str:
-    """The id of a tenant named after the test."""
+    """Return the id of a tenant, derived from the name of the test."""
     return tenant_named_after(request)
 
 
 @pytest.fixture
 def files(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
-    """The folder of that tenant, which is synced."""
+    """Create and sync that tenant; return its folder."""
     folder = shared_installation.add_tenant(tenant, **FAST)
     for number in range(DOCUMENTS):
         (folder / f"{number}.md").write_text(prose(str(number)))
@@ -35,7 +35,7 @@ def files(shared_installation: Installation, driver: Driver, tenant: str) -> Pat
 
 @pytest.fixture
 def make(shared_installation: Installation, driver: Driver, tenant: str) -> Make:
-    """Create the tenant of the test, whose documents can age; its arguments are its settings."""
+    """Return a function that creates the test's tenant, whose documents can age."""
 
     def made(**config: object) -> AgingTenant:
         return AgingTenant.made(shared_installation, driver, tenant, **config)

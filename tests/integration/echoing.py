@@ -1,4 +1,4 @@
-"""A provider on loopback that repeats the key it was given wherever an answer has room for it."""
+"""A provider on loopback that repeats the received key in every field of its responses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _error(fault: str, key: str) -> dict[str, Any]:
 
 @contextmanager
 def echoing_provider() -> Iterator[str]:
-    """Its address; the first part of the path says what it does: /ok/v1, /401/v1, …"""
+    """Yield its address; the first part of the path selects the response: /ok/v1, /401/v1, …"""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,8 +1,8 @@
-"""Rotates master keys in forks, each killed as it reaches a step; see test_keys.py.
+"""Rotate master keys in forks that are killed at one of their steps; see test_keys.py.
 
-Steps are seen from outside: a statement about to be sent to Postgres, a file about to be renamed
-or removed. Reads the number of the step from standard input, line by line, and answers with the
-fork's end: "killed", or "done" where it had no such step.
+A step is a statement that is about to be sent to Postgres, or a file that is about to be renamed or
+removed. Each line of standard input is the number of a step. The output is "killed", or "done" if
+the fork had fewer steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 
 
 class Steps:
-    """Ends the process at one of its steps."""
+    """Kills the process at one of its steps."""
 
     def __init__(self, last: int) -> None:
         self._left = last

@@ -1,4 +1,4 @@
-"""Who may read what: inside the search, and once more of every hit, at once."""
+"""Access scopes: applied within the search, and immediately again to every hit."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_one_text_in_several_documents_names_only_those_the_caller_reads(
 def test_stale_scopes_in_the_index_open_nothing(
     shared: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries that carry a scope the catalog has changed are verified against the catalog."""
+    """Entries with an outdated scope are verified by the catalog's present scope."""
     true = SearchStateReader.search_state
 
     async def everything(

@@ -1,4 +1,4 @@
-"""Audit archives: complete for one tenant, and without secrets, questions, texts and neighbours."""
+"""Audit archives: complete for one tenant, without secrets, questions, texts and other tenants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEIGHBOUR = "quokka"
 
 @pytest.fixture(scope="module")
 def tenant(shared_installation: Installation, driver: Driver) -> AgingTenant:
-    """A tenant with something of everything, and a neighbour with as much."""
+    """Create a tenant with rows of every kind, and a neighbour with as many."""
     made = [
         AgingTenant.made(shared_installation, driver, id_, retention_days=365)
         for id_ in ("audited", NEIGHBOUR)
@@ -167,7 +167,7 @@ def test_nothing_of_a_secret_a_question_a_document_or_another_tenant_is_in_it(
 
 
 def secret_values(tenant: AgingTenant) -> list[str]:
-    """Every secret that Postgres holds of the tenant, as hexadecimal digits."""
+    """Return every secret of the tenant in Postgres, as hexadecimal digits."""
     columns = (
         *(service_tokens.c.token_sha256, provider_keys.c.ciphertext, generations.c.digest_key),
     )

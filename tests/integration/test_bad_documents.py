@@ -1,4 +1,4 @@
-"""Documents that cannot be indexed fail alone, each with its reason; odd ones simply work."""
+"""Documents that cannot be indexed fail alone, each with its reason; unusual ones are indexed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS = {"parser": {"seconds": 20, "memory_mb": 768}}
 
 
 def bomb() -> bytes:
-    """A page whose content unpacks to 1 GB."""
+    """Return a PDF page whose content unpacks to 1 GB."""
     operators, repeated = b"0 0 m 9 9 l S\n" * 80_000, 950
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     part = packer.compress(operators) + packer.flush(zlib.Z_FULL_FLUSH)  # may be repeated

@@ -1,4 +1,4 @@
-"""A backfill through a provider's batch API: half the price, and nobody waits who need not."""
+"""A backfill through a provider's batch API costs half, and delays no other work."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Backfill:
             (self.folder / f"{number}.md").write_text(f"# Page {number}\n\nIt is page {number}.\n")
 
     def poll(self) -> list[str]:
-        """What the sensor does, without its patience."""
+        """Poll the batches as the sensor does, without its delays."""
         catalog = self.driver.session.catalog
         return poll(catalog, self.driver.session.embedders, catalog.batches.list_open(self.tenant))
 
     def sync(self) -> int:
-        """Sync; returns how many texts were embedded at once."""
+        """Sync; return the number of texts that were embedded immediately."""
         return self.driver.sync(self.tenant)["embedded"]
 
     def forget_waits(self) -> None:
-        """Let time pass: what waits to be tried again is due."""
+        """Make all pending retries due."""
         past = datetime.now(UTC) - timedelta(days=1)
         for table, column in ((documents_table, "retry_at"), (embedding_batches, "ended_at")):
             with self.driver.session.catalog.database.begin() as connection:
@@ -92,7 +92,7 @@ def backfill(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Backfill:
-    """Six documents of one text each, where four may be sent at once; one sync is done."""
+    """Sync six documents of one text each once, with a limit of four immediate texts."""
     server = BatchServer(llmock, monkeypatch)
     monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", urlsplit(server.base_url).netloc)
     monkeypatch.setenv("BATCH_TEST_KEY", "sk-of-the-tenant")
@@ -361,7 +361,7 @@ def age_batches(backfill: Backfill) -> None:
 
 
 def finish_with(backfill: Backfill, change: Callable[[list[dict[str, Any]]], list[Any]]) -> None:
-    """Let the first batch end with other results."""
+    """Let the first batch end with changed results."""
     backfill.sync()
     backfill.server.finish()
     backfill.server.change_results(change)

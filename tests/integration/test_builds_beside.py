@@ -1,4 +1,4 @@
-"""While a build is made, the one that answers is brought up to date by its own recipe."""
+"""While a build is made, the serving build stays up to date with its own settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def slowly(shared_installation: Installation) -> Driver:
-    """A driver of runs that carry one document each."""
+    """Return a driver whose runs process one document each."""
     return Driver(shared_installation, SliceLimits(documents=1))
 
 
@@ -42,7 +42,7 @@ def builds(driver: Driver, tenant: str) -> dict[int, Generation]:
 
 
 def finish(driver: Driver, tenant: str) -> Counter[str]:
-    """Run until nothing is pending; returns what was done."""
+    """Run until nothing is pending; return the counts."""
     return driver.sync(tenant)
 
 

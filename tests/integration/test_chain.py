@@ -1,4 +1,4 @@
-"""The chain on real servers: what a sync does, and does not do again."""
+"""The chain on real servers: what a sync does, and what it does not repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about chunkers through the chain: what is cut how, what a change of them costs."""
+"""Rules for chunkers in the chain: how documents are split, and what a change costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line's contract: JSON of a fixed shape, and bad input answered in one line."""
+"""The command line's contract: JSON of a fixed shape, and one line for bad input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(shared_installation: Installation) -> Run:
 
 
 def assert_refused(said: CommandResult, *parts: str) -> None:
-    """One clear line and a hint, on standard error, and nothing else."""
+    """Fail unless standard error has one clear line and a hint, and nothing else is printed."""
     assert said.code != 0
     assert said.out == ""
     lines = said.err.splitlines()
@@ -136,7 +136,7 @@ def test_a_sync_gives_its_connections_back(run: Run, shared_installation: Instal
 
 
 def wait_for_the_end_of_others(own: psycopg.Connection[Any], before: set[int]) -> None:
-    """Wait until nobody is connected who was not before."""
+    """Wait until all connections that were opened since are closed."""
     deadline = time.monotonic() + 5
     while left := connected(own) - before:  # a server process ends a little later
         assert time.monotonic() < deadline, left
@@ -144,7 +144,7 @@ def wait_for_the_end_of_others(own: psycopg.Connection[Any], before: set[int]) -
 
 
 def connected(own: psycopg.Connection[Any]) -> set[int]:
-    """Who is connected to the installation's database."""
+    """Return the process ids of the connections to the installation's database."""
     query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
     return {pid for (pid,) in own.execute(query)}
 

@@ -1,7 +1,7 @@
-"""A clock that jumped deletes nothing for its age, until it is right again or accepted.
+"""A clock that jumps ahead expires nothing, until it is right again or accepted.
 
-The servers' clocks cannot be set in a test. A jump of 400 days is the same as a trusted time and
-data that are 400 days old on a machine that has been running for a minute since.
+A test cannot set the servers' clocks. A jump of 400 days is equivalent to a trusted time and data
+that are 400 days old on a machine that has been running for a minute since.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ JUMP = timedelta(days=400)
 
 @dataclass
 class JumpingClock:
-    """Sets the trusted time of an installation, as if its clock had been set."""
+    """Simulates clock jumps by setting the trusted time of an installation."""
 
     catalog: Catalog
 
     def trust(self, at: datetime, *, running: timedelta | None = timedelta(minutes=1)) -> None:
-        """Make a time the trusted one, since which the machine has been running so long."""
+        """Set the trusted time, and for how long the machine has been running since."""
         boot = read_boot_time()
         then = None
         if boot is not None and running is not None:
@@ -61,7 +61,7 @@ class JumpingClock:
         return self.catalog.clock.read().at
 
     def age(self, tenant_id: str, by: timedelta) -> None:
-        """Have all contents of a tenant embedded so much earlier."""
+        """Make all contents of a tenant older."""
         self._write(
             update(documents)
             .where(documents.c.tenant == tenant_id)
@@ -73,12 +73,12 @@ class JumpingClock:
             connection.execute(statement)
 
     def jump(self, tenant_id: str) -> None:
-        """Set the clock 400 days ahead: all that there is, is so much older at once."""
+        """Simulate a jump of 400 days ahead: everything becomes older at once."""
         self.age(tenant_id, JUMP)
         self.trust(datetime.now(UTC) - JUMP)
 
     def jump_back(self, tenant_id: str) -> None:
-        """Set the clock right again."""
+        """Undo the jump."""
         self.age(tenant_id, -JUMP)
         self.trust(datetime.now(UTC))
 
@@ -253,7 +253,7 @@ def test_every_deletion_by_age_waits_while_the_clock_is_doubted(
 
 
 def _age_everything(catalog: Catalog, ref: TenantRef, long_ago: datetime) -> None:
-    """Have a deleted document, a question, a former build and a session that are long past."""
+    """Add a deleted document, a question, a former build and a session that expired long ago."""
     asked = NewEvent("rag_search_started", long_ago, {"query": "tide"})
     catalog.events.append(ref, [asked])
     catalog.panel_sessions.begin(ref, b"expired", TokenHolder("eve"))

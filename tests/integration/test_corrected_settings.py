@@ -1,4 +1,4 @@
-"""Documents that failed for a setting are tried again by processes that have another one."""
+"""Documents that failed because of a setting are retried by processes with another setting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def documents(installation: Installation, tenant: str) -> list[Document]:
 
 
 def follow(installation: Installation, tenant: str) -> None:
-    """Do what a new process of the daemon's stack does: it takes its settings when it starts."""
+    """Follow a tenant as a new daemon process does, which reads its settings at the start."""
     session = installation.session()
     session.reconcile()
     follower = TenantFollower(session)

@@ -1,4 +1,4 @@
-"""A project that create-dagster made: `dg` finds the component, scaffolds it and loads it."""
+"""A project made by create-dagster: `dg` finds, scaffolds and loads the component."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def wiki_export() -> None: ...
 
 
 class CreatedProject:
-    """A project folder, and `dg` in it."""
+    """A project folder in which `dg` is run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ class CreatedProject:
             file.write_text(text)
 
     def dg(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `dg` as in a terminal with the environment of the tests activated."""
+        """Run `dg` as in a terminal with an activated environment."""
         programs = Path(sys.executable).parent
         environment = {
             **os.environ,
@@ -96,7 +96,7 @@ class CreatedProject:
         )
 
     def printed(self, *arguments: str) -> str:
-        """Return what a command printed that ended well."""
+        """Run a command that must succeed; return its output."""
         done = self.dg(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "currently in beta" not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""An installation in a team's Dagster project, as its own tests run it."""
+"""An installation in a team's Dagster project, as the team's own tests run it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.testing import KnowledgeBase
 
 
 def made_events(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str | None]]:
-    """The assets that a run materialized, in their order."""
+    """Return the assets that a run materialized, in their order."""
     events = (record.dagster_event for record in instance.all_logs(run_id))
     return [
         (event.asset_key.to_user_string(), event.partition)

@@ -1,4 +1,4 @@
-"""Files of the lake that are damaged under a tenant: an ordinary sync goes on, and pays nothing."""
+"""Damaged files in a tenant's lake: an ordinary sync continues, and pays for nothing twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server() -> Iterator[EmbeddingServer]:
 def tenant(
     shared_installation: Installation, server: EmbeddingServer, request: pytest.FixtureRequest
 ) -> str:
-    """A synced tenant whose texts are paid for."""
+    """Create a synced tenant whose embeddings were paid for."""
     name = tenant_named_after(request)
     embedder = {
         "provider": "openai-compatible",
@@ -113,7 +113,7 @@ def test_sync_with_damaged_lake_heals_it_and_pays_nothing(
 
 
 def texts_paid(server: EmbeddingServer) -> int:
-    """Return how many texts of documents were sent; a check sends sentences of its own."""
+    """Return the number of document texts that were sent; checks send sentences of their own."""
     return sum("# Page" in text or "# News" in text for sent in server.requests for text in sent)
 
 

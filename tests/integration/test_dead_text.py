@@ -1,4 +1,4 @@
-"""Weekly compaction lets go of what no build holds and no sync would use, and of nothing else."""
+"""Weekly compaction deletes exactly the text that no build holds and no sync would use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BROKEN = b"%PDF-1.7 and nothing that follows"
 
 @dataclass
 class Tenant:
-    """A tenant with a few files, and what the lake holds of them."""
+    """A tenant with a few files, and their texts in the lake."""
 
     id: str
     folder: Path
@@ -50,7 +50,7 @@ class Tenant:
             work(ctx)
 
     def texts(self) -> str:
-        """All texts in the lake: of documents and of chunks."""
+        """Return all texts of documents and chunks in the lake."""
         with self.driver.locked(self.id) as ctx:
             parsed = ctx.lake.parsed(ctx.lake.parsed_keys())
             sets = ctx.lake._tables.chunks().keys()
@@ -206,7 +206,7 @@ def test_a_new_embedder_that_waits_keeps_the_vectors_of_the_one_that_answers(
 
 
 def forget_keys(tenant: Tenant, *document_ids: str) -> None:
-    """Make rows as an earlier version wrote them."""
+    """Change rows to the form of an earlier version, without keys."""
     statement = update(document_index).where(document_index.c.tenant == tenant.id)
     if document_ids:
         statement = statement.where(document_index.c.document_id.in_(document_ids))

@@ -1,4 +1,4 @@
-"""What makes a sync due, and what must not keep it due for ever."""
+"""Reasons for which a sync is due, and conditions that must not keep it due forever."""
 
 from __future__ import annotations
 

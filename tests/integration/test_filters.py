@@ -1,4 +1,4 @@
-"""Filters by language and by date, from files to hits."""
+"""Filters by language and date, from files to hits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(shared_installation: Installation, driver: Driver) -> Path:
 
 
 def found(installation: Installation, **filters: object) -> dict[str, Hit]:
-    """Hits by the name of their file, of a question that every file answers somehow."""
+    """Return the hits, by file name, of a question that every file matches."""
     hits = installation.search("narrowed", "Lager depot", mode="knn", filters=filters)
     return {hit.uri.removeprefix("files/"): hit for hit in hits}
 

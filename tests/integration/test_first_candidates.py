@@ -1,4 +1,4 @@
-"""Searches that fetch only the first candidates find what all of them would."""
+"""Searches that fetch only the first candidates return the same hits as with all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(shared_installation: Installation, driver: Driver) -> Path:
 
 
 def both(installation: Installation, query: str, mode: str) -> tuple[Hit, ...]:
-    """The hits, which are the same if every candidate is fetched."""
+    """Return the hits, and fail if they differ when every candidate is fetched."""
     found = installation.search("many", query, mode=mode, top_k=HITS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recall, "first_count", lambda progress: None)

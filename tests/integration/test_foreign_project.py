@@ -118,7 +118,7 @@ def guest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Guest]:
-    """An installation whose commands run in a team's instance; Postgres unless a test says."""
+    """Create an installation in a team's instance, by default with Postgres as its storage."""
     team_home, name = tmp_path / "team", f"team{uuid.uuid4().hex[:12]}"
     team_home.mkdir()
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
@@ -482,7 +482,7 @@ def evaluations(instance: dg.DagsterInstance, run_id: str) -> list[str]:
 
 
 def start_run(instance: dg.DagsterInstance, *, hours_ago: int) -> str:
-    """Record a run of the tenant `eu` that was started and has no process."""
+    """Record a started run of the tenant `eu` that has no process."""
     run = instance.create_run_for_job(
         build_defs().get_repository_def().get_job("sync_tenant"),
         tags={PARTITION_TAG: "eu", **RUN_TAGS},
@@ -610,7 +610,7 @@ def test_a_scaffolded_projects_executor_runs_each_step_in_a_process(
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a team's project, in which no process runs after the test."""
+    """Create the folder of a team's project; no process of it may run after the test."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "project.py").write_text(PROJECT)
@@ -625,7 +625,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 def run_dagster(
     guest: Guest, project: Path, module: str, *arguments: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command of Dagster in a project and wait until all its processes have ended."""
+    """Run a Dagster command in a project; at the end wait for all its processes."""
     environment = {
         **os.environ,
         **guest.installation.environment,
@@ -653,7 +653,7 @@ def run_dagster(
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
-    """List the processes whose current folder this is: whatever a project's command started."""
+    """Return the processes whose working directory is this folder."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):

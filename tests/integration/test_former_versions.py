@@ -1,4 +1,4 @@
-"""A document whose new content fails goes on answering in its former version: also in a new build.
+"""A document whose new content fails keeps answering in its former version, also in a new build.
 
 Each test changes the model of a tenant in which a replacement has failed before.
 """
@@ -32,7 +32,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 @pytest.fixture
 def failed(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
-    """The folder of a tenant with two documents, of which one was replaced by a broken file."""
+    """Create a tenant with two documents, one of which was replaced with a broken file."""
     folder = shared_installation.add_tenant(tenant, **FAST)
     (folder / "seals.md").write_text(SEALS)
     (folder / "boats.md").write_text(BOATS)

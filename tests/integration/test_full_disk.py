@@ -1,4 +1,4 @@
-"""A disk that fills while texts are embedded: nothing that was paid for is paid again."""
+"""A disk that fills up while texts are embedded: no text is paid for twice."""
 
 from __future__ import annotations
 

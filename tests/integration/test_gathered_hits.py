@@ -1,4 +1,4 @@
-"""What a reader is shown of what a search found: merged passages, shared places, falling scores."""
+"""How hits are presented: merged passages, grouped documents, scores that never rise."""
 
 from __future__ import annotations
 

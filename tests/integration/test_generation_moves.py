@@ -1,4 +1,4 @@
-"""Builds are judged, held, published, gone back to and discarded; by command, on real servers."""
+"""Builds are judged, held, published, rolled back and discarded by commands, on real servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Run = Callable[..., CommandResult]
 
 @pytest.fixture
 def run(shared_installation: Installation, tenant: str) -> Run:
-    """Run `rag-assets generations COMMAND TENANT ...`, which must succeed."""
+    """Return a function that runs `rag-assets generations COMMAND TENANT ...` successfully."""
 
     def command(name: str, *arguments: str) -> CommandResult:
         result = shared_installation.command("generations", name, tenant, *arguments)
@@ -47,7 +47,7 @@ def run(shared_installation: Installation, tenant: str) -> Run:
 
 @pytest.fixture
 def refused(shared_installation: Installation, tenant: str) -> Callable[..., str]:
-    """Run a command that must be refused; returns the reason."""
+    """Return a function that runs a command which must be refused, and returns the reason."""
 
     def command(name: str, *arguments: str) -> str:
         result = shared_installation.command("generations", name, tenant, *arguments)
@@ -58,7 +58,7 @@ def refused(shared_installation: Installation, tenant: str) -> Callable[..., str
 
 
 def alter_one_entry(installation: Installation, driver: Driver, tenant: str, number: int) -> None:
-    """Change an entry of a build as somebody would who knows nothing of us."""
+    """Change an entry of a build, as a foreign program could."""
     (build,) = [g for g in driver.session.catalog.generations.live(tenant) if g.number == number]
     with driver.locked(tenant) as ctx:
         entry = next(iter(ctx.store.entries.stored(build.index_name, ctx.owner(build))))
@@ -69,7 +69,7 @@ def alter_one_entry(installation: Installation, driver: Driver, tenant: str, num
 
 
 def build_with_a_fault(installation: Installation, driver: Driver, tenant: str) -> None:
-    """Make half of a build, and alter what is there."""
+    """Make half of a build, and alter one of its entries."""
     installation.configure(tenant, **CHUNKED)
     Driver(installation, SliceLimits(documents=1)).run_once(tenant)
     alter_one_entry(installation, driver, tenant, 2)
@@ -241,7 +241,7 @@ def test_what_cannot_be_gone_back_to_is_refused_with_the_reason(
 
 
 def change_row(driver: Driver, tenant: str, values: dict[str, Any]) -> None:
-    """Change the row of the first build."""
+    """Change the catalog row of the first build."""
     which = (generations.c.tenant == tenant) & (generations.c.generation == 1)
     with driver.session.catalog.database.begin() as connection:
         connection.execute(update(generations).where(which).values(values))

@@ -1,4 +1,4 @@
-"""Generations side by side: the serving one, the cost of a change, the removal of former ones."""
+"""Several generations of one tenant: which one serves, what a change costs, and their removal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPARSE = {"embedder": {"provider": "deterministic", "dimensions": 64}}
 
 @pytest.fixture
 def files(shared_installation: Installation, request: pytest.FixtureRequest) -> Path:
-    """The folder of a tenant named after the test, with three documents."""
+    """Create a tenant with three documents; return its folder."""
     folder = shared_installation.add_tenant(tenant_named_after(request), **FAST)
     for name in ("one", "two", "three"):
         prose = " ".join(f"Sentence {n} of {name} is about topic {n}." for n in range(30))
@@ -179,7 +179,7 @@ def test_each_kind_of_vector_index_finds(
 def test_leaving_the_kind_of_index_open_rebuilds_nothing(
     shared_installation: Installation, driver: Driver, tenant: str
 ) -> None:
-    """As for a tenant from the time when int8_hnsw was the default."""
+    """The tenant is from a version in which int8_hnsw was the default."""
     shared_installation.configure(tenant, index={"vector_index": "int8_hnsw"})
     driver.sync(tenant)
     first = shared_installation.entries(tenant)
@@ -288,7 +288,7 @@ def test_a_new_schema_is_written_from_the_lake(
 
 
 def kind_of(installation: Installation, index_name: str) -> str:
-    """The kind of an index, as Elasticsearch has it."""
+    """Return the kind of an index according to Elasticsearch."""
     with Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
         [index] = client.indices.get_mapping(index=index_name).values()
     options: dict[str, Any] = index["mappings"]["properties"]["vector"]["index_options"]
@@ -296,7 +296,7 @@ def kind_of(installation: Installation, index_name: str) -> str:
 
 
 def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
-    """The planning that sync and the daemon share sees no reason for a run."""
+    """Fail if the planning of sync and daemon sees a reason for a run."""
     from rag_assets.common.settings import Settings
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state

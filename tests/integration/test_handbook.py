@@ -1,4 +1,4 @@
-"""The example handbook goes through the whole chain as the demo's tenant, in every format."""
+"""The example handbook in the whole chain as the demo's tenant, in every format."""
 
 from __future__ import annotations
 

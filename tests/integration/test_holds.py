@@ -1,4 +1,4 @@
-"""Holds: what is held leaves answers and the index when it is deleted, and no store until then."""
+"""Holds: held documents leave the index when deleted, but stay in all other stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def document_id(tenant: AgingTenant, uri: str) -> str:
 
 
 def compacted(tenant: AgingTenant) -> None:
-    """A month passes, with the weekly compaction at its end."""
+    """Let a month pass, and run the weekly compaction."""
     tenant.forward(days=30)
     with tenant.within() as ctx:
         compact(ctx)

@@ -1,4 +1,4 @@
-"""A disk or share that does not answer holds up its own source, for a bounded time."""
+"""A disk or share that does not respond delays only its own source, for a limited time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.mounts import can_mount, hung_mount
 
 @pytest.fixture
 def tenant(shared_installation: Installation, tmp_path: Path, tenant: str) -> str:
-    """A tenant of two folders, `share` and `disk`, with a page in each."""
+    """Create a tenant with two folders, `share` and `disk`, with one page in each."""
     sources = []
     for name in ("share", "disk"):
         folder = tmp_path / name

@@ -1,4 +1,4 @@
-"""What a change costs: exactly what changed is done again, whatever happened to the files."""
+"""The cost of a change: exactly what changed is processed again, whatever happened to the files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def page(document: int, sections: int = 3) -> str:
 
 
 def index_writes(installation: Installation) -> int:
-    """How many documents Elasticsearch has indexed or deleted for this installation so far."""
+    """Return how many entries Elasticsearch has written or deleted for this installation."""
     prefix = installation.environment["RAG_ASSETS_INDEX_PREFIX"]
     url = f"{installation.environment['RAG_ASSETS_ELASTICSEARCH_URL']}/{prefix}-*/_stats/indexing"
     totals = httpx.get(url).json()["_all"]["total"]["indexing"]
@@ -53,13 +53,13 @@ def index_writes(installation: Installation) -> int:
 
 
 def lake_state(installation: Installation) -> dict[str, int]:
-    """Every file of the lake with its time."""
+    """Return every file of the lake with its modification time."""
     lake = Settings.from_environment().local / "lake"
     return {str(p): p.stat().st_mtime_ns for p in lake.rglob("*") if p.is_file()}
 
 
 def due(installation: Installation, tenant_id: str) -> str | None:
-    """Why the daemon would run the tenant's chain now."""
+    """Return why the daemon would run the tenant's chain now."""
     catalog = installation.session().catalog
     record = catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(record.config)
@@ -69,7 +69,7 @@ def due(installation: Installation, tenant_id: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def many(shared_installation: Installation, driver: Driver) -> Path:
-    """A synced tenant of many files."""
+    """Create a synced tenant with many files."""
     folder = shared_installation.add_tenant("many", **FAST, **SHORT)
     for number in range(MANY):
         write_old(folder / f"{number:04}.md", page(number))

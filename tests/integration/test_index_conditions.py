@@ -1,7 +1,7 @@
-"""Conditions of Elasticsearch, each made on a server of its own: commands and the service name it.
+"""Faulty states of Elasticsearch, each on a separate server: commands and the service name them.
 
-An operator reads which index it is and what to do, never an error of a library, nor what a document
-says.
+An operator reads which index is affected and what to do, but no error of a library, and no text of
+a document.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ALLOCATION = "cluster.routing.allocation.disk.watermark"
 
 @dataclass
 class Site:
-    """An installation on an Elasticsearch of its own."""
+    """An installation with its own Elasticsearch."""
 
     server: EmbeddedElasticsearch
     installation: Installation
@@ -58,13 +58,13 @@ class Site:
 
     @property
     def files(self) -> Path:
-        """The folder of the index's files."""
+        """Return the folder of the index's files."""
         settings = self.client.indices.get_settings(index=self.index, name="index.uuid")
         uuid = settings[self.index]["settings"]["index"]["uuid"]
         return self.server.directory / "data" / "indices" / uuid
 
     def write(self, name: str, text: str) -> None:
-        """Write a file so long ago that no later change of it can go unnoticed."""
+        """Write a file with an old modification time, so that every later change is noticed."""
         file = self.folder / name
         file.write_text(f"# {name}\n\n{text}\n")
         written = time.time() - 60 + len(text) / 1_000
@@ -109,7 +109,7 @@ def site(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(autouse=True)
 def restored(site: Site) -> Iterator[None]:
-    """Leave an index that equals the catalog, and a tenant with nothing to do."""
+    """Restore the index at the end, and fail unless the tenant has nothing to do."""
     yield
     said = site.run("sync", TENANT, "--repair")
     assert said.code == 0, said.err
@@ -118,7 +118,7 @@ def restored(site: Site) -> Iterator[None]:
 
 
 def require_named(said: CommandResult, *words: str) -> None:
-    """Fail unless a command failed with these words, and nothing that helps nobody."""
+    """Fail unless a command failed with these words, and without any unhelpful ones."""
     assert said.code == 1, said.out + said.err
     text = said.out + said.err
     for word in words:
@@ -128,7 +128,7 @@ def require_named(said: CommandResult, *words: str) -> None:
 
 
 def require_service_unavailable(site: Site) -> None:
-    """Fail unless the HTTP service answers that a server is unavailable, and nothing of it."""
+    """Fail unless the service responds that a server is unavailable, without details."""
     session = site.installation.session()
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     chat_models = ChatModels(session.catalog, session.settings)
@@ -166,7 +166,7 @@ def unreadable(site: Site) -> Callable[[], object]:
 
 
 def red(site: Site) -> Callable[[], object]:
-    """Elasticsearch finds no copy of the index: its commit is gone."""
+    """Delete the index's commit, so that Elasticsearch finds no copy of it."""
     index, files = site.index, site.files
     site.client.indices.close(index=index)
     for commit in files.glob("0/index/segments_*"):
@@ -222,7 +222,7 @@ def test_an_index_that_cannot_be_searched_is_named_by_all_commands(
 
 
 def test_a_removal_is_not_certified_while_an_index_is_closed(site: Site) -> None:
-    """Its entries cannot be seen, and are still there."""
+    """Its entries cannot be searched, but still exist."""
     folder = site.installation.add_tenant("leaving", **FAST, index={"placement": "dedicated"})
     (folder / "a.md").write_text(f"# A\n\nText of {SECRET_WORDS}.\n")
     assert site.run("sync", "leaving").code == 0
@@ -317,7 +317,7 @@ def test_a_cluster_with_as_many_shards_as_it_may_have_is_named(site: Site) -> No
 
 
 def test_an_index_with_another_mapping_is_named(site: Site) -> None:
-    """Somebody made it anew, with fields that refuse what is written, and with its entries."""
+    """The index was created again, with its entries, but with fields that reject our writes."""
     index = site.index
     body = site.client.indices.get(index=index)[index]
     mappings = {**body["mappings"], "properties": {**body["mappings"]["properties"]}}
@@ -360,7 +360,7 @@ def test_a_server_starts_with_an_index_that_is_red(site: Site) -> None:
 def test_a_server_whose_files_were_rolled_back_answers_no_former_version(
     site: Site, tmp_path: Path
 ) -> None:
-    """As a copy of its data folder that is put back: entries of former versions are there again."""
+    """A former copy of the data folder is restored, with entries of former versions."""
     data, before = site.server.directory / "data", tmp_path / "before"
     site.server.stop()
     shutil.copytree(data, before)
@@ -393,7 +393,7 @@ def test_a_server_whose_files_were_rolled_back_answers_no_former_version(
 
 
 def test_entries_that_a_snapshot_brought_back_are_noticed_and_repaired(site: Site) -> None:
-    """A restored index has another identity, and the entries of its time."""
+    """A restored index has another identity, and its former entries."""
     index = site.index
     site.client.indices.refresh(index=index)
     hits = site.client.search(index=index, size=100, source_exclude_vectors=False)["hits"]["hits"]

@@ -1,4 +1,4 @@
-"""Installations on shared servers: none changes what belongs to another, or to a copy of itself."""
+"""Installations on shared servers never change data of another installation, or of a copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = "Backups are kept in the basement for seven years."
 def production(
     postgres_url: str, elasticsearch_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Site]:
-    """An installation with one tenant, which has one document and one upload."""
+    """Create an installation with one tenant, which has one document and one upload."""
     monkeypatch.delenv("RAG_ASSETS_LAKE_URL", raising=False)
     with new_installation(tmp_path / "a" / "home", postgres_url, elasticsearch_url) as made:
         folder = made.add_tenant("acme", **FAST)
@@ -53,7 +53,7 @@ def production(
 def other_site(
     production: Site, postgres_url: str, folder: Path, name: str, **environment: str
 ) -> Site:
-    """A second installation on the same servers, with a catalog of its own."""
+    """Create a second installation on the same servers, with its own catalog."""
     home = folder / name / "home"
     home.mkdir(parents=True)
     own = {**production.environment, "RAG_ASSETS_DATABASE_URL": create_database(postgres_url, name)}
@@ -74,7 +74,7 @@ def second(production: Site, postgres_url: str, tmp_path: Path) -> Iterator[Site
 
 @pytest.fixture
 def copied_database(production: Site, postgres_url: str) -> Iterator[str]:
-    """The URL of a copy of production's catalog, as by a dump and a restore."""
+    """Yield the URL of a copy of production's catalog, as after a dump and a restore."""
     original = production.environment["RAG_ASSETS_INDEX_PREFIX"]
     name = f"{original}copy"
     execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, original)
@@ -94,7 +94,7 @@ def indexes_of(site: Site) -> dict[str, Any]:
 
 
 def sweep(site: Site) -> int:
-    """Do what the weekly compaction does with data of nobody's."""
+    """Delete data without an owner, as the weekly compaction does."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in site.environment.items():
             environment.setenv(name, value)
@@ -348,7 +348,7 @@ def test_a_store_of_blobs_that_is_not_mounted_takes_no_upload(
 
 
 def holding(folder: Path, words: str) -> list[Path]:
-    """The files below a folder that hold words as they are; files of the lake are compressed."""
+    """Return the files below a folder that contain words; files of the lake are decompressed."""
     import polars as pl
 
     found = []
@@ -404,7 +404,7 @@ def test_stored_keys_are_readable_after_the_home_was_moved(
 
 
 def test_what_an_earlier_version_made_is_adopted_once(production: Site) -> None:
-    """An upgrade: neither catalog, nor index, nor folders carry an id yet."""
+    """Neither catalog, index nor folders carry an id yet."""
     engine = create_engine(
         production.environment["RAG_ASSETS_DATABASE_URL"].replace(
             "postgresql://", "postgresql+psycopg://"

@@ -1,4 +1,4 @@
-"""A removal of a tenant that is killed is ended by the daemon."""
+"""A removal of a tenant that is killed is completed by the daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sensor_resources import sensor_resources
 
 
 class Killed(BaseException):
-    """Ends a removal as a signal does: nothing in it can act on that."""
+    """Ends a removal like a signal, which no handler can catch."""
 
 
 def kill() -> None:
@@ -28,7 +28,7 @@ def kill() -> None:
 
 
 def tick(driver: Driver) -> bool:
-    """Evaluate the sensor; returns whether it requests a run."""
+    """Evaluate the sensor; return whether it requests a run."""
     with dg.build_sensor_context(
         instance=driver.session.instance, resources=sensor_resources()
     ) as context:

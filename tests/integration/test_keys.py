@@ -1,4 +1,4 @@
-"""Tenants' keys: set, shown, removed, rotated; readable whatever dies, and by nobody else."""
+"""Tenants' keys are set, shown, removed and rotated; crashes neither lose nor expose them."""
 
 from __future__ import annotations
 

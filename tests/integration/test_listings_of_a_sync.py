@@ -33,7 +33,7 @@ def write(folder: Path, number: int, words: str) -> None:
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sources of files, each time one is listed; slices are small, and listings cost much."""
+    """Record the source of each listing; slices are small, and listings are expensive."""
     seen: list[str] = []
     former = FilesSource.list
 
@@ -57,7 +57,7 @@ def folder(installation: Installation) -> Path:
 
 
 def before_run(monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> None:
-    """Do something before the run with this number starts."""
+    """Call a function before the run with this number starts."""
     former, runs = Runner.run, [0]
 
     def run(*arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A caller with more scopes than a filter holds finds what one with few would."""
+"""A caller with more scopes than a filter can hold finds the same as one with few."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def call(
     *principals: str,
     **options: Any,
 ) -> T:
-    """Run calls of an agent that is served on behalf of these principals."""
+    """Call an agent's tools on behalf of these principals."""
     session = installation.session()
     reader = DocumentReader(session.catalog, session.store)
 

@@ -1,4 +1,4 @@
-"""Files that lie elsewhere now answer at their former place until they are found at the new one."""
+"""Moved files answer at their former path until they are found at the new one."""
 
 from __future__ import annotations
 

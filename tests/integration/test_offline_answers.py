@@ -1,4 +1,4 @@
-"""Answers without a network, by the documented server and the documented configuration."""
+"""Answers without a network, with the documented server and configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def documented(language: str, port: int) -> str:
-    """Return the block of the documentation in a language, with another port."""
+    """Return the documentation's block in a language, with another port."""
     section = (ROOT / "docs/answering.md").read_text().split(SECTION)[1].split("\n## ")[0]
     block = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
     assert block is not None
@@ -37,7 +37,7 @@ def documented(language: str, port: int) -> str:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Run the documented program with a tiny random model, and return its port."""
+    """Run the documented program with a tiny random model; yield its port."""
     folder = tmp_path_factory.mktemp("writer")
     subprocess.run([PYTHON, ROOT / "tests/gguf_model.py", folder / "model.gguf"], check=True)
     with socket.socket() as free:

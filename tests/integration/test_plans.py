@@ -1,4 +1,4 @@
-"""A plan's estimates come from what was measured on the tenant, and say what was not."""
+"""A plan's estimates use measurements of the tenant, and name those that are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planted provider key turns up nowhere, whatever the provider does with it."""
+"""A planted provider key appears nowhere, whatever the provider does with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TENANTS = ("stored", "named")
 
 
 def found_in(data: bytes) -> list[bytes]:
-    """Pieces of the planted keys, as text, base64 or hexadecimal digits, in any case."""
+    """Return the parts of planted keys in data, as text, base64 or hexadecimals, in any case."""
     pieces = [key[:-4].encode() for key in (STORED, NAMED)]
     pieces += [base64.b64encode(piece)[:-4] for piece in pieces]
     pieces += [piece.hex().encode() for piece in pieces]
@@ -60,7 +60,7 @@ def planted(shared_installation: Installation, provider: str) -> Iterator[Instal
 
 @pytest.fixture(scope="module")
 def outputs(planted: Installation, provider: str) -> dict[str, CommandResult]:
-    """Two tenants whose keys are refused at first and taken then; all that commands said."""
+    """Run commands for two tenants whose keys are first refused; return all outputs."""
     for tenant in TENANTS:
         folder = planted.add_tenant(tenant, embedder=embedder(provider, "401", tenant))
         (folder / "a.md").write_text("# A\n\nThe tide turns at noon.\n")

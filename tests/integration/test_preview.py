@@ -1,4 +1,4 @@
-"""A preview and the sync after it agree on what a listing changes, deletes and keeps."""
+"""A preview and the following sync agree on what a listing changes, deletes and keeps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_preview_equals_the_sync_after_it(
 
 
 def arranged(folder: Path, state: dict[str, Any]) -> list[dict[str, Any]]:
-    """Put a tenant's folders into a state; returns its sources as configured."""
+    """Bring a tenant's folders into a state; return the configuration of its sources."""
     for name, of_source in state.items():
         shutil.rmtree(folder / name, ignore_errors=True)
         if isinstance(of_source, tuple):
@@ -93,7 +93,7 @@ def previewed(ctx: TenantContext) -> Counter[str] | str:
 
 
 def present(ctx: TenantContext) -> set[str]:
-    """The documents that sources had at their place when they were listed last."""
+    """Return the documents that sources had at their path in the last listing."""
     tables = ctx.catalog.documents
     return {
         row.document_id
@@ -104,7 +104,7 @@ def present(ctx: TenantContext) -> set[str]:
 
 
 def listed(ctx: TenantContext, scanner: SecretScanner) -> Counter[str] | str:
-    """What the listing does, by its report and by the rows that it leaves deleted or moved."""
+    """Return what a listing does, by its report and by the rows it marks deleted or moved."""
     before = present(ctx)
     try:
         report = list_documents(ctx, scanner)

@@ -1,4 +1,4 @@
-"""Projects and organizations: made by applications, found by their names, with shared keys."""
+"""Projects and organizations: created by applications, found by name, with shared keys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 @pytest.fixture(scope="module")
 def made(shared_installation: Installation, server: EmbeddingServer) -> Installation:
-    """An installation whose projects begin with a gateway."""
+    """Create an installation whose new projects use a gateway."""
     begin_with(
         shared_installation,
         embedder={

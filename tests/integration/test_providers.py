@@ -1,4 +1,4 @@
-"""Tenants whose embedders are servers: one that is not ours, and one that fails as told."""
+"""Tenants whose embedder is a server: an independent one, and one that injects faults."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def remote(server: EmbeddingServer, **options: Any) -> dict[str, Any]:
-    """A tenant's embedder: the server, in batches of four, one at a time."""
+    """Return an embedder's configuration with the server, in batches of four, one at a time."""
     return {
         "provider": "openai-compatible",
         "model": "house-model",

@@ -1,4 +1,4 @@
-"""A purge takes documents out of every store and file, proves it, and touches nothing else."""
+"""A purge removes documents from every store and file, proves it, and leaves the rest alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def answers(tenant: AgingTenant, query: str) -> set[str]:
 
 
 def database_text(tenant: AgingTenant) -> str:
-    """Every row of every table but those that keep hashes on purpose."""
+    """Return every row of every table, except tables that keep hashes intentionally."""
     with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
@@ -150,7 +150,7 @@ def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:
 
 
 def _recorded_chunks(tenant: AgingTenant) -> str:
-    """The event in which Dagster recorded the run of `chunks`."""
+    """Return the event in which Dagster recorded the run of `chunks`."""
     with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         row = connection.execute(
             "SELECT event FROM rag_dagster.event_logs"
@@ -218,7 +218,7 @@ def test_what_is_held_or_unknown_is_refused(make: Make) -> None:
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:

@@ -1,4 +1,4 @@
-"""Judged questions: kept, asked of builds that serve or do not, and builds judged by them."""
+"""Judged questions: stored, asked of serving and other builds, and used to judge builds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def asked(topic: str, **more: Any) -> JudgedQuestion:
 
 @pytest.fixture
 def tenant(shared_installation: Installation, request: pytest.FixtureRequest) -> str:
-    """A tenant named after the test, with six documents, not synced."""
+    """Create a tenant with six documents that is not synced yet."""
     name = tenant_named_after(request)
     write(shared_installation.add_tenant(name, **FAST, **WORDS))
     return name
@@ -328,7 +328,7 @@ def test_only_documents_that_both_builds_hold_in_one_version_count(
 
 @pytest.fixture(scope="module")
 def judged(shared_installation: Installation, driver: Driver) -> str:
-    """A tenant with the annex of the judged set, embedded by the local model."""
+    """Create a tenant with the annex of the judged set, embedded by the local model."""
     questions = [
         question
         for question in judged_questions()

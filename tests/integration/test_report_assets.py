@@ -1,4 +1,4 @@
-"""The assets `generations` and `retention`, as their pages show them."""
+"""The assets `generations` and `retention` as their pages show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.test_generations import CHUNKED
 
 
 def reported(installation: Installation, asset: str, tenant: str) -> list[dict[str, Any]]:
-    """The metadata of every report on a tenant, the newest first."""
+    """Return the metadata of every report on a tenant, the newest first."""
     records = installation.session().instance.fetch_materializations(
         dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[tenant]), limit=100
     )
@@ -73,13 +73,13 @@ def test_what_is_due_held_and_erased_is_reported_daily(
 
 
 def hold(installation: Installation, what: str, tenant: str) -> None:
-    """Set or lift a hold on all that the tenant has."""
+    """Set or lift a hold on all of the tenant's documents."""
     result = installation.command("hold", what, tenant, "--source", "files", "--reason", "why")
     assert result.code == 0, result.err
 
 
 def run_prune(installation: Installation) -> None:
-    """The daily job, over all tenants."""
+    """Run the daily job `prune` for all tenants."""
     session = installation.session()
     from rag_assets.definitions import build_defs
 

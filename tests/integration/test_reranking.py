@@ -1,4 +1,4 @@
-"""The second stage of a search: another order, the same access, and no search that fails by it."""
+"""Reranking changes the order but not the access, and no search fails because of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Ask = Callable[..., SearchAnswer]
 
 @pytest.fixture(scope="module")
 def shared(shared_installation: Installation, driver: Driver) -> Installation:
-    """Documents of which number n has n words of the question, half of them for the board."""
+    """Create documents in which number n has n words of the question; half are for the board."""
     root = shared_installation.home.parent / "sources" / "reread"
     sources = []
     for remainder, scope in enumerate(("public", "board")):
@@ -51,7 +51,7 @@ def shared(shared_installation: Installation, driver: Driver) -> Installation:
 
 @pytest.fixture
 def ask(shared: Installation, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ask]]:
-    """Configures the tenant's second stage, and gives what asks it."""
+    """Return a function that configures the tenant's reranker and returns a search."""
     monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "localhost")
     monkeypatch.setenv("RERANK_KEY", "sk-of-reread")
     opened: list[Retriever] = []
@@ -77,7 +77,7 @@ def numbers(answer: SearchAnswer) -> list[int]:
 
 
 def answering(request: Request) -> Response:
-    """Scores as a rerank server does: by the length of the passage."""
+    """Score passages by their length, as a rerank server responds."""
     documents = request.get_json()["documents"]
     results = [{"index": n, "relevance_score": len(d)} for n, d in enumerate(documents)]
     return Response(json.dumps({"results": results[::-1]}))
@@ -165,7 +165,7 @@ def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
 
 
 def problems_of(installation: Installation) -> list[str]:
-    """Bring the catalog in line with tenants.yaml, and return what cannot be used."""
+    """Reconcile the catalog with tenants.yaml; return the problems."""
     session = installation.session()
     found = reconcile_tenants(session.catalog, session.settings, session.identity)
     return [problem.message for problem in found.problems]

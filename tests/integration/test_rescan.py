@@ -1,4 +1,4 @@
-"""New rules for credentials are applied to all that is stored, and nothing is parsed for it."""
+"""New rules for credentials are applied to all stored text, without parsing again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOKEN = "zebra-4471-stripe"
 
 @pytest.fixture
 def new_rules() -> Iterator[Callable[[], None]]:
-    """Call it to have the rules changed."""
+    """Yield a function that changes the rules."""
     with pytest.MonkeyPatch.context() as patched:
         yield partial(find_also, TOKEN, patched)
     scanners.rules_version.cache_clear()
@@ -50,7 +50,7 @@ def texts_of_answers(tenant: AgingTenant, query: str) -> str:
 
 
 def database_text(tenant: AgingTenant) -> str:
-    """Every text of every table but the records as they were pushed."""
+    """Return every text of every table, except records as they were pushed."""
     with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"

@@ -1,4 +1,4 @@
-"""A dump of Postgres is put back: what happened after it is neither deleted nor allowed again."""
+"""A Postgres dump is restored: nothing that happened since is deleted or allowed again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.integration.test_uploads import BOATS, GULLS, SEALS, UploadTenant
 
 @dataclass
 class Restored:
-    """An installation whose catalog is dumped, and put back later."""
+    """An installation whose catalog is dumped and later restored."""
 
     installation: Installation
     driver: Driver
@@ -49,7 +49,7 @@ class Restored:
     tenants: list[str] = field(default_factory=list)
 
     def add(self, name: str, **config: Any) -> UploadTenant:
-        """Add a tenant that takes uploads."""
+        """Add a tenant that accepts uploads."""
         sources = [{"name": "uploads", "type": "uploads"}]
         self.installation.add_tenant(name, **{**FAST, "sources": sources, **config})
         tenant = UploadTenant(self.driver, self.installation, name)
@@ -58,7 +58,7 @@ class Restored:
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """Dump the catalog before the block, and put the dump back after it."""
+        """Dump the catalog before the block, and restore it after the block."""
         url = self.installation.environment["RAG_ASSETS_DATABASE_URL"]
         dump(url, self.file)
         yield
@@ -71,7 +71,7 @@ class Restored:
         return self.driver.session
 
     def compact(self) -> None:
-        """Run the weekly job, two days after all uploads were made."""
+        """Run the weekly job, as if all uploads were two days old."""
         before = time.time() - timedelta(days=2).total_seconds()
         for file in Path(self.session.settings.blobs_url).rglob("blobs/*/*"):
             os.utime(file, (before, before))
@@ -79,7 +79,7 @@ class Restored:
         assert job.execute_in_process(instance=self.session.instance).success
 
     def command(self, *arguments: str) -> Any:
-        """The JSON that a command prints; it must succeed."""
+        """Run a command that must succeed; return its JSON."""
         done = self.installation.command(*arguments, "--json")
         assert done.code == 0, (done.out, done.err)
         return done.json
@@ -253,7 +253,7 @@ def test_removing_a_tenant_again_keeps_uploads_of_its_later_namesake(restored: R
 
 @dataclass
 class Service:
-    """A running service of one worker."""
+    """A running service with one worker."""
 
     client: TestClient
     restored: Restored
@@ -290,7 +290,7 @@ def service(restored: Restored, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
 
 
 def member(restored: Restored, tenant_id: str, *principals: str) -> tuple[str, str]:
-    """A token, and its id."""
+    """Create a member's token; return it with its id."""
     catalog = restored.session.catalog
     ref = catalog.tenants.get(tenant_id).ref
     token, kept = create_token(catalog, ref, role="member", principals=principals, lifetime=None)
@@ -299,12 +299,12 @@ def member(restored: Restored, tenant_id: str, *principals: str) -> tuple[str, s
 
 @dataclass
 class Changed:
-    """Tokens of a tenant whose tokens, grants and holds were changed after the dump.
+    """A tenant whose tokens, grants and holds were changed after the dump.
 
     Attributes:
-        kept: a token that was left as it was.
-        revoked, revoked_id: a token that was revoked.
-        new, new_id: a token that was created.
+        kept: an unchanged token.
+        revoked, revoked_id: a revoked token.
+        new, new_id: a new token.
     """
 
     tenant: UploadTenant

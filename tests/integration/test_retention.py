@@ -1,4 +1,4 @@
-"""Retention: what is past its age goes from every store, and nothing else does."""
+"""Retention: expired documents leave every store, and nothing else does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_at_365_days_it_stays_and_a_second_later_it_is_due(make: Make) -> None:
 
 
 def due_at(tenant: AgingTenant, now: datetime) -> str | None:
-    """Why a sync would be due at a time, if it were only for retention."""
+    """Return why a sync would be due at a time because of retention."""
     from rag_assets.common.settings import Settings
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -279,7 +279,7 @@ def test_a_former_version_goes_while_its_successor_fails(make: Make) -> None:
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 @pytest.mark.long
@@ -358,7 +358,7 @@ def test_receipts_name_nothing_outlive_their_tenant_and_show_when_one_is_altered
 
 
 def alter(tenant: AgingTenant, number: int, **values: object) -> None:
-    """Alter a receipt behind our back."""
+    """Alter a receipt, as a foreign program could."""
     with tenant.driver.session.catalog.database.begin() as connection:
         connection.execute(update(receipts).where(receipts.c.number == number).values(**values))
 

@@ -1,4 +1,4 @@
-"""What a run costs in statements, openings and requests does not grow with the files it takes."""
+"""A run's numbers of statements, file openings and requests do not grow with its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_STATEMENTS = 305
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Count statements, connections, openings of tables of the lake, and requests."""
+    """Count statements, connections, openings of lake tables, and requests."""
     counts: Counter[str] = Counter()
 
     def statement(_c: object, _cursor: object, sql: str, *_rest: object) -> None:

@@ -1,4 +1,4 @@
-"""Runs whose process is in another container: they are failed when it has ended, not before."""
+"""Runs whose process is in another container fail when it has ended, not before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search returns: ranked, thresholded, and only what the catalog vouches for."""
+"""What a search returns: ranked hits above the threshold, verified by the catalog."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(shared_installation: Installation, driver: Driver) -> Path:
 
 
 def as_embedded(number: int) -> str:
-    """A question that the deterministic embedder finds page `number` by, and no other."""
+    """Return a question whose vector matches only page `number`."""
     text = f"# Page {number}\n\n{BODY.format(number)}"
     return embedding_text(f"Page {number}", (f"Page {number}",), text)
 
@@ -74,7 +74,7 @@ def test_a_hit_cites_its_source(shared_installation: Installation, folder: Path)
 def test_nothing_but_the_catalogs_version_is_returned(
     shared_installation: Installation, driver: Driver, folder: Path
 ) -> None:
-    """Entries of another version may be in the index, before or after a crash; none is a hit."""
+    """After a crash the index may contain entries of other versions; none may be a hit."""
     before = shared_installation.search("asked", as_embedded(5), mode="knn", top_k=1)
     with driver.locked("asked") as ctx:
         serving = ctx.catalog.generations.serving("asked")

@@ -1,4 +1,4 @@
-"""What is asked of Elasticsearch for a question: places first, texts of what is shown second."""
+"""The requests of a search to Elasticsearch: first candidates, then the texts of the hits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIMENSIONS = 384
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A build, and Elasticsearch below it."""
+    """A build, and its Elasticsearch."""
 
     url: str
     index_name: str
@@ -67,7 +67,7 @@ def built(shared_installation: Installation, driver: Driver) -> Built:
 
 @pytest.fixture
 def former(built: Built) -> Iterator[Built]:
-    """The same build as the schema before had it: without the key of equal texts."""
+    """Create the same build in the former schema, without the key of equal texts."""
     name = f"{built.index_name}-former"
     with Elasticsearch(built.url) as client:
         [found] = client.indices.get(index=built.index_name).values()

@@ -1,4 +1,4 @@
-"""Planted credentials reach no store, no log and no output; the rest of each document does."""
+"""Planted credentials reach no store, log or output; the rest of each document does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILLER = "The harbour master keeps a log of every ship that comes in before the 
 
 
 def fragments() -> dict[str, bytes]:
-    """Pieces of every credential, as they would show up anywhere in any case of letters."""
+    """Return parts of every credential in lower case."""
     pieces = {kind: token[-20:] for kind, token in KINDS.items()}
     pieces |= {f"pem line {n}": line for n, line in enumerate(PEM.splitlines()[1:-1])}
     return {kind: piece.lower().encode() for kind, piece in pieces.items()}
@@ -71,7 +71,7 @@ def write_pdf(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def outputs(shared_installation: Installation) -> dict[str, CommandResult]:
-    """A tenant full of credentials, indexed, looked at and checked; what the commands said."""
+    """Index, inspect and check a tenant full of credentials; return the outputs of commands."""
     folder = shared_installation.add_tenant("leaky", **CONFIG)
     for kind, token in KINDS.items():
         (folder / f"{kind}.md").write_text(document(kind, token))

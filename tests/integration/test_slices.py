@@ -1,4 +1,4 @@
-"""How much a run takes on, and that what it leaves is taken up by the next."""
+"""The size of a run's slice; the next run continues where it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An accident that removes documents slowly, so that no listing alone looks suspicious."""
+"""An accident that removes documents so slowly that no single listing looks suspicious."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def remove(files: list[Path], count: int = _STEP) -> None:
 
 
 def let_pass(driver: Driver, tenant: str, hours: float) -> None:
-    """Make all events of a tenant older, with the times in them."""
+    """Make all events of a tenant older, including the times in them."""
     by = timedelta(hours=hours)
     of_tenant = events.c.tenant == tenant
     with driver.session.catalog.database.begin() as connection:

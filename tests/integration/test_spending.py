@@ -1,4 +1,4 @@
-"""Money: what a sync spends is recorded, and held against the tenant's caps."""
+"""Spending of syncs is recorded, and limited by the tenant's caps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements from an event loop: over connections that may hang, end, or be cut."""
+"""Statements from an event loop, over connections that may hang, end, or be cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources whose folder is reached by a link, is read-only, closed, or fills while it is listed."""
+"""Sources whose folder is a link, is read-only or closed, or grows while it is listed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_read_only_sources_are_synced(shared_installation: Installation, driver:
 def test_files_that_appear_while_a_folder_is_listed_come_with_the_next_listing(
     tmp_path: Path, *, in_memory: bool
 ) -> None:
-    """50,000 of them, faster than the walk, and folders below folders."""
+    """50,000 files appear faster than they are listed, also in nested folders."""
 
     def work(mounts: Mounts | None) -> None:
         root = tmp_path / "docs"

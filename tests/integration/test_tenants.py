@@ -1,4 +1,4 @@
-"""Tenants: apart from each other, switched off and on, and removed without a trace."""
+"""Tenants are isolated, can be disabled and enabled, and are removed without a trace."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
 
 
 def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> None:
-    """Nothing names the tenant or holds its text: no row, no entry, no alias, no file."""
+    """Fail if a row, entry, alias or file names the tenant or contains its text."""
     with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
@@ -232,5 +232,5 @@ def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> 
 
 
 def spellings(row: str) -> tuple[str, str]:
-    """A row as it is, and with what is JSON in a text column unquoted."""
+    """Return a row as it is, and with the JSON in its text columns unquoted."""
     return row, row.replace('\\"', '"')

@@ -1,4 +1,4 @@
-"""Two installations in one process: each one's resources open its own stores."""
+"""Two installations in one process: the resources of each use its own stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TENANT = "acme"
 
 
 class Team:
-    """One of the two, with a tenant of the same name.
+    """One of the two installations; both have a tenant of the same name.
 
     Args:
         folder: for its home and its documents.
@@ -56,7 +56,7 @@ class Team:
         return found
 
     def sync(self) -> None:
-        """Take the tenant from tenants.yaml, and index its document."""
+        """Read the tenant from tenants.yaml, and index its document."""
         used = {name: self.resources[f"rag_assets_{name}"] for name in ("postgres", "runs")}
         with dg.build_sensor_context(
             instance=self.instance,
@@ -68,7 +68,7 @@ class Team:
         assert job.execute_in_process(instance=self.instance, partition_key=TENANT).success
 
     def texts(self) -> list[str]:
-        """What a question finds."""
+        """Return the texts that a question finds."""
         catalog = self.workbench.postgres.catalog()
         embedders = self.workbench.embedders.embedders(catalog)
         request = SearchRequest.of(query="where are backups kept?", mode="text")
@@ -80,7 +80,7 @@ class Team:
 def teams(
     postgres_url: str, elasticsearch_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[Team]]:
-    """Two installations, in an environment that names neither."""
+    """Create two installations, neither of which the environment names."""
     for name in [name for name in os.environ if re.fullmatch(r"RAG_ASSETS_\w+_URL", name)]:
         monkeypatch.delenv(name)
     (elsewhere := tmp_path / "elsewhere").mkdir()

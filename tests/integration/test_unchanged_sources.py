@@ -1,4 +1,4 @@
-"""A source that knows its state is listed when that has changed, not for each slice of a run."""
+"""A source with a version is listed when that has changed, not for each slice of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TENANT = "pushed"
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of sources, each time one is listed."""
+    """Record the name of each source that is listed."""
     seen: list[str] = []
     former = RecordsSource.list
 

@@ -1,4 +1,4 @@
-"""What becomes of documents whose folder is empty, unmounted or replaced by another one."""
+"""Documents whose folder is empty, unmounted or replaced with another folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def indexed(installation: Installation, tenant: str) -> set[str]:
 
 
 def reason(driver: Driver, tenant: str) -> str:
-    """Why deletions of a tenant's only source are held back."""
+    """Return why deletions of a tenant's only source are held back."""
     [sync] = driver.session.catalog.syncs.all(tenant).values()
     return sync.held_reason or ""
 

@@ -1,4 +1,4 @@
-"""Tenants whose configuration names what is not on this machine are refused when they are made."""
+"""Tenants whose configuration needs something that this machine lacks are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_damaged_tokenizer(folder: Path) -> None:
 
 
 def problem(driver: Driver) -> str:
-    """Reconcile the tenants, and return the only problem there is."""
+    """Reconcile the tenants; return the only problem."""
     session = driver.session
     [found] = reconcile_tenants(session.catalog, session.settings, session.identity).problems
     return found.advice
@@ -183,7 +183,7 @@ def test_languages_of_a_folder_that_hangs_are_sampled_for_a_bounded_time(
 
 
 def driver_sample(driver: Driver, config: dict[str, Any], seconds: float) -> dict[str, int]:
-    """Sample the languages of a tenant; the test ends by its own limit if that hangs."""
+    """Sample the languages of a tenant; if that hangs, the test reaches its time limit."""
     tenant, session = Tenant.from_config(config), driver.session
     return dict(sample_languages(tenant, session.settings, session.catalog, seconds=seconds))
 

@@ -1,4 +1,4 @@
-"""`rag-assets up`: what starts, and in which order."""
+"""`rag-assets up`: the started processes, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploaded files pass through the chain as other documents do, and leave nothing behind."""
+"""Uploaded files pass through the chain like other documents, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BROKEN = b"%PDF-1.7\nnothing of this is a page\n%%EOF\n"
 
 @dataclass
 class UploadTenant:
-    """A tenant that takes uploads."""
+    """A tenant that accepts uploads."""
 
     driver: Driver
     installation: Installation
@@ -171,7 +171,7 @@ def plain_pdf() -> bytes:
 
 
 def bomb() -> bytes:
-    """A Word document whose text expands a thousandfold."""
+    """Return a Word document whose text expands a thousandfold."""
     import zipfile
 
     buffer = io.BytesIO()

@@ -1,7 +1,7 @@
-"""Entries, indexes and aliases that vanish from Elasticsearch while nothing runs are noticed.
+"""Entries, indexes and aliases that vanish from Elasticsearch between runs are noticed.
 
-A sync with nothing to do counts them in two requests and restores them; searches say meanwhile that
-the index is incomplete; the daemon counts those of all tenants.
+A sync without work counts entries with two requests, and restores missing ones. Until then searches
+report that the index is incomplete. The daemon counts the entries of all tenants.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALONE = {"index": {"placement": "dedicated"}}
 
 
 class Index:
-    """The index of a tenant's serving build, as somebody changes it who knows nothing of us."""
+    """The index of a tenant's serving build, as a foreign program changes it."""
 
     def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
         self.client = Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"])
@@ -53,7 +53,7 @@ class Index:
         return self.build.index_name
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """The fields of the build's entries, vectors included, by id."""
+        """Return the fields of the build's entries, with vectors, by id."""
         self.client.indices.refresh(index=self.name)
         query = {"bool": {"filter": [{"term": {"tenant": self.tenant}}]}}
         hits = self.client.search(
@@ -77,7 +77,7 @@ class Index:
 
 @pytest.fixture
 def folder(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
-    """The folder of a tenant with an index of its own, which is synced and has nothing to do."""
+    """Create a synced tenant with its own index; return its folder."""
     folder = shared_installation.add_tenant(tenant, **FAST, **ALONE)
     for number in range(DOCUMENTS):
         write(folder / f"{number}.md", prose(str(number)))
@@ -96,14 +96,14 @@ def index(
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file so long ago that no later change of it can go unnoticed."""
+    """Write a file with an old modification time, so that every later change is noticed."""
     file.write_text(text)
     before = time.time() - 60 + len(text) / 1_000
     os.utime(file, (before, before))
 
 
 def ask(installation: Installation, tenant: str, question: str = QUESTION) -> SearchAnswer:
-    """Search with a retriever that has counted nothing yet."""
+    """Search with a new retriever, which has not counted entries yet."""
     session = installation.session()
     retriever = Retriever(session.catalog, session.store, session.embedders)
     try:
@@ -115,7 +115,7 @@ def ask(installation: Installation, tenant: str, question: str = QUESTION) -> Se
 def require_restored(
     installation: Installation, driver: Driver, tenant: str, before: dict[str, Any]
 ) -> None:
-    """Sync once: everything is restored without embedding, and the next sync has nothing to do."""
+    """Sync; fail unless everything is restored without embedding, and nothing is left to do."""
     done = installation.synced(tenant)
     assert (done["embeddings"]["embedded"], done["parsed_text"]["parsed"]) == (0, 0)
     assert installation.entries(tenant) == before
@@ -181,7 +181,7 @@ def test_an_altered_entry_degrades_the_answers_that_leave_it_out(
 def test_an_entry_back_at_its_former_version_is_noticed(
     shared_installation: Installation, driver: Driver, tenant: str, folder: Path, index: Index
 ) -> None:
-    """As in an index that was rolled back: it holds as many entries as it should."""
+    """The index was rolled back, and has the right number of entries."""
     former = index.entries()
     text = (folder / "0.md").read_text()
     write(folder / "0.md", text.replace("topic 3", "subject 3"))

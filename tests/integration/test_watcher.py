@@ -1,4 +1,4 @@
-"""The watcher over real folders and a real catalog: which tenants it has synced, and when."""
+"""The watcher with real folders and a real catalog: which tenants it syncs, and when."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SECONDS = 40.0
 
 @dataclass
 class Watched:
-    """A running watcher, and the tenants that it had synced.
+    """A running watcher, and the tenants that it has synced.
 
     Attributes:
-        again: what the next syncs answer.
+        again: the results of the next syncs.
     """
 
     installation: Installation
@@ -43,19 +43,19 @@ class Watched:
     opened: int = 0
 
     def open(self) -> Watched | None:
-        """A process to sync with, if there is one."""
+        """Return a process for syncs, if one is available."""
         self.opened += self.available.is_set()
         return self if self.available.is_set() else None
 
     def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
-        """Take note."""
+        """Record the sync."""
         if self.failures:
             raise self.failures.pop()
         self.synced.append(tenant_id)
         return self.again.pop() if self.again else None
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
     @property
     def report(self) -> WatchReport:
@@ -79,7 +79,7 @@ def watched(installation: Installation) -> Iterator[Watched]:
 
 @contextmanager
 def watching(installation: Installation, quiet: float = QUIET_SECONDS) -> Iterator[Watched]:
-    """A watcher over one tenant's folder, until left."""
+    """Watch the folder of one tenant within the block."""
     watched = Watched(installation)
     watched.available.set()
     (installation.add_tenant("team", **FAST) / "a.md").write_text("# A\n")

@@ -45,7 +45,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
 
     def sent(self, data: bytes, address: str = "127.0.0.1") -> bytes:
-        """Send data; return what is received until the service closes the connection or is silent."""
+        """Send data; return what is received until the service closes or stays silent."""
         received = b""
         with closing(self.connected(address)) as connection:
             connection.settimeout(2)

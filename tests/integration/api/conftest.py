@@ -1,4 +1,4 @@
-"""A service over two tenants, and tokens for it."""
+"""A service for two tenants, and tokens for it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SETTINGS = ServiceSettings(
 
 @dataclass
 class Api:
-    """A running service, and who may come in."""
+    """A running service, with tokens and requests."""
 
     client: TestClient
     installation: Installation
@@ -49,7 +49,7 @@ class Api:
     backend: Backend
 
     def another(self, settings: ServiceSettings) -> Backend:
-        """A backend over the same servers, for an event loop of its own."""
+        """Return a backend with the same servers, for another event loop."""
         session = self.driver.session
         catalog = as_service(session)
         retriever = AsyncRetriever(catalog, session.store, session.embedders)
@@ -58,17 +58,17 @@ class Api:
         return Backend(catalog, session.store, retriever, settings, chat_models, blobs=blobs)
 
     def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
-        """The answer of the core, without the interface."""
+        """Return the core's answer, without the HTTP interface."""
         return self.installation.retriever.search(tenant, request)
 
     def token(self, subject: str = "eve", *tenants: str, **changes: Any) -> str:
-        """A JWT; of acme if nothing else is said."""
+        """Return a JWT, by default for the tenant acme."""
         claims = {"sub": subject, "iss": ISSUER, "exp": int(time.time()) + 300}
         claims |= {"tenants": list(tenants or ["acme"]), **changes}
         return jwt.encode(claims, SECRET)
 
     def ask(self, token: str, **body: Any) -> Any:
-        """What a question is answered with."""
+        """Send a question; return the response."""
         return self.client.post(
             "/rag/query",
             json={"query": "valve", "top_k": 50, **body},
@@ -76,18 +76,18 @@ class Api:
         )
 
     def get(self, token: str, path: str, **parameters: Any) -> Any:
-        """What a path is answered with."""
+        """Send a GET request; return the response."""
         headers = {"Authorization": f"Bearer {token}"}
         return self.client.get(path, params=parameters, headers=headers)
 
     def send(self, method: str, path: str, body: Any = None, *, token: str = "") -> Any:
-        """What a write is answered with; an admin's of acme, if nothing else is said."""
+        """Send a write, by default as an admin of acme; return the response."""
         bearer = token or self.token("chief", role="admin")
         headers = {"Authorization": f"Bearer {bearer}"}
         return self.client.request(method, path, json=body, headers=headers)
 
     def uris(self, token: str, **body: Any) -> set[str]:
-        """Of what is found."""
+        """Return the URIs of the hits."""
         return {hit["uri"] for hit in self.ask(token, **body).json()["hits"]}
 
 
@@ -95,7 +95,7 @@ class Api:
 def installed(
     postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
-    """An installation with what answers on loopback."""
+    """Create an installation that allows addresses on loopback."""
     home = tmp_path_factory.mktemp("service") / "home"
     with (
         new_installation(home, postgres_url, elasticsearch_url) as made,
@@ -129,7 +129,7 @@ def api(installed: Installation) -> Iterator[Api]:
 
 @contextmanager
 def serving(installed: Installation, driver: Driver) -> Iterator[Api]:
-    """The service of an installation, meanwhile."""
+    """Run the service of an installation within the block."""
     session = installed.session()
     catalog = as_service(session)
     retriever = AsyncRetriever(catalog, session.store, session.embedders)
@@ -142,19 +142,19 @@ def serving(installed: Installation, driver: Driver) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def address(api: Api) -> Iterator[str]:
-    """Where the same service answers over real connections."""
+    """Yield the address of the same service over real connections."""
     with running(api.another(SETTINGS)) as address:
         yield address
 
 
 def application(backend: Backend) -> FastAPI:
-    """The service with the endpoints of the installed systems, as `serve` makes it."""
+    """Build the service with the endpoints of the installed systems, as `serve` does."""
     return build_app(backend, routers=[*installed_systems().load("routers").values()])
 
 
 @contextmanager
 def running(backend: Backend) -> Iterator[str]:
-    """A service with an event loop of its own, meanwhile."""
+    """Run a service with its own event loop within the block; yield its address."""
     server = uvicorn.Server(config(application(backend)))
     listener = listening("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -1,4 +1,4 @@
-"""Answers over HTTP: enforced, paid for, and refused where they should be."""
+"""Answers over HTTP: citations are enforced, costs recorded, and caps obeyed."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ WRITTEN = (
 
 @dataclass
 class Talk:
-    """A tenant whose chat model is not ours."""
+    """A tenant whose chat model is a server."""
 
     api: Api
 
     def configure(self, llmock: LLMock, **chat: Any) -> None:
-        """Set the chat model, and caps."""
+        """Configure the chat model and caps."""
         caps = chat.pop("caps", None)
         model = {"model": "gpt-4.1-mini", "provider": "openai", "prices": PRICES}
         model |= {"base_url": llmock.base_url("openai"), **chat}
         self.set(chat_model=model, caps=caps)
 
     def set(self, **config: Any) -> None:
-        """Set what tenants.yaml says, and let it count."""
+        """Change the tenant's configuration, and apply it."""
         self.api.installation.configure(TENANT, **config)
         session = self.api.driver.session
         session.reconcile()
 
     def ask(self, subject: str = "eve", **body: Any) -> Any:
-        """What a question is answered with."""
+        """Send a question; return the response."""
         return self.api.client.post(
             "/rag/answer",
             json={"query": "at what pressure does the valve open?", **body},
@@ -57,11 +57,11 @@ class Talk:
 
     @property
     def keys(self) -> KeyRing:
-        """The tenants' keys."""
+        """Return the tenants' keys."""
         return KeyRing(self.api.driver.session.catalog, self.api.driver.session.settings)
 
     def usage(self) -> list[UsageRow]:
-        """What the chat model used."""
+        """Return the recorded usage of the chat model."""
         rows = self.api.driver.session.catalog.usage.rows(today(), TENANT)
         return [row for row in rows if row.model == "gpt-4.1-mini"]
 

@@ -1,4 +1,4 @@
-"""Both clients against the running service."""
+"""Both clients with the running service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service keeps to its own OpenAPI description, whatever it is sent."""
+"""The service conforms to its own OpenAPI description, whatever requests it receives."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) 
 
 
 def _name_what_is_there(case: Case) -> None:
-    """Ask for the token's own organization and project: of any others it is told nothing.
+    """Put the token's own organization and project into the path: others get 404.
 
-    Not where a key would be tested, which calls its provider, nor where a text would be replaced
-    that is not known.
+    Paths that test a key are left alone, because that calls the provider, and so are paths that
+    replace an unknown text.
     """
     if case.path.endswith("/test") or (case.method == "PUT" and case.path.endswith("/text")):
         return
@@ -81,12 +81,12 @@ def _name_what_is_there(case: Case) -> None:
 
 
 def _says_each_once(case: Case) -> bool:
-    """Of a parameter that is given several times the last counts, which may be a valid one."""
+    """Return whether no parameter is repeated: the last value counts, and may be valid."""
     return not any(isinstance(value, list) for value in dict(case.query or {}).values())
 
 
 def _is_consistent(case: Case) -> bool:
-    """What no description can say: that one field is earlier than another, or equal to it."""
+    """Return whether fields are consistent with each other, which OpenAPI cannot express."""
     body = case.body if isinstance(case.body, dict) else {}
     filters = body.get("filters") or {}
     after, before = filters.get("modified_after"), filters.get("modified_before")

@@ -1,4 +1,4 @@
-"""Every interface gives the same answer: what its caller may read of their tenant, nothing else."""
+"""All interfaces give the same answer: exactly what the caller may read of the tenant."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MARK = re.compile(r"\bmark[a-z]+\d+\b")
 
 @dataclass
 class World:
-    """Two tenants of random documents, and who may read what of them.
+    """Two tenants of random documents, with their readers.
 
     Attributes:
-        marks: a word that stands in one document alone, with its tenant and scope.
-        granted: people by tenant and scope.
+        marks: a word that occurs in only one document, with its tenant and scope.
+        granted: readers by tenant and scope.
     """
 
     api: Api
@@ -45,7 +45,7 @@ class World:
     granted: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def readable(self, tenant: str, people: list[str]) -> set[str]:
-        """Marks of what these may read."""
+        """Return the marks of documents that these readers may read."""
         scopes = {PUBLIC} | {
             scope
             for (owner, scope), granted in self.granted.items()
@@ -58,7 +58,7 @@ class World:
         }
 
     def change(self, rng: random.Random) -> None:
-        """Grant or revoke something."""
+        """Grant or revoke a random scope."""
         tenant, scope, person = rng.choice(TENANTS), rng.choice(SCOPES[1:]), rng.choice(PEOPLE)
         catalog = self.api.driver.session.catalog
         ref = catalog.tenants.get(tenant).ref
@@ -159,7 +159,7 @@ INTERFACES: dict[str, Callable[[World, str, list[str], str, Any], str]] = {
 
 
 def token(world: World, tenant: str, people: list[str]) -> str:
-    """A JWT of these people: one of them its subject, the others its groups."""
+    """Return a JWT of a person with groups."""
     subjects = [person for person in people if not person.startswith("group:")]
     groups = [person.removeprefix("group:") for person in people if person.startswith("group:")]
     assert len(subjects) == 1
@@ -167,7 +167,7 @@ def token(world: World, tenant: str, people: list[str]) -> str:
 
 
 def build_principals(rng: random.Random) -> list[str]:
-    """The principals of a caller: a person with some groups."""
+    """Return the principals of a random caller: a person with some groups."""
     subjects = [person for person in PEOPLE if not person.startswith("group:")]
     groups = [person for person in PEOPLE if person.startswith("group:")]
     return [rng.choice(subjects), *rng.sample(groups, rng.randint(0, 2))]

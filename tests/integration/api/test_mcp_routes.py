@@ -23,7 +23,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @asynccontextmanager
 async def agent(address: str, token: str, path: str = "", **options: Any) -> AsyncIterator[Client]:
-    """An agent that shows this token."""
+    """Connect an agent with this token."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,

@@ -1,4 +1,4 @@
-"""The command that serves, as a process of its own, and those that make tokens."""
+"""`rag-assets serve` in a process of its own, and the commands that create tokens."""
 
 from __future__ import annotations
 

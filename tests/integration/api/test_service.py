@@ -1,4 +1,4 @@
-"""The interface for applications: who comes in, what they get, and how they are refused."""
+"""The interface for applications: authentication, responses and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.integration.api.conftest import SECRET, Api
 
 @contextmanager
 def granted(api: Api, *principals: str) -> Iterator[None]:
-    """The board's documents of acme may be read by these, meanwhile."""
+    """Let these principals read the board's documents of acme within the block."""
     catalog = api.driver.session.catalog
     ref = catalog.tenants.get("acme").ref
     catalog.access.grant(ref, "board", principals)
@@ -50,7 +50,7 @@ def granted(api: Api, *principals: str) -> Iterator[None]:
 
 
 def service_token(api: Api, *principals: str, **options: Any) -> tuple[str, str]:
-    """A token of acme, and its id."""
+    """Create a service token of acme; return it with its id."""
     catalog = api.driver.session.catalog
     ref = catalog.tenants.get("acme").ref
     given: dict[str, Any] = {"role": "member", "lifetime": None, **options}

@@ -1,4 +1,4 @@
-"""Uploads over HTTP: what is answered, what is told before a file is read, what is kept."""
+"""Uploads over HTTP: responses, refusals before the file is read, and stored files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of writes: an older one replaces no newer one, whatever order they come in."""
+"""The order of writes: an older write never replaces a newer one, in whatever order they arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NINE, TEN, ELEVEN = (f"2026-03-02T{hour}:00:00Z" for hour in ("09", "10", "11"))
 
 @pytest.fixture(autouse=True)
 def _leave_nothing(api: Api) -> Iterator[None]:
-    """Leave the tenant as it was, which other modules use as well."""
+    """Delete the pages of the test, because other modules use the tenant too."""
 
     def pages() -> set[str]:
         uris = {document.uri for document in api.driver.session.catalog.documents.all("acme")}

@@ -34,7 +34,7 @@ SAID = {
 
 
 def status(api: Api) -> tuple[int, int]:
-    """How many documents are stale, and how many wait."""
+    """Return the numbers of stale and of waiting documents."""
     said = api.get(api.token(role="admin"), "/rag/status").json()
     return said["stale"], said["queue_depth"]
 
@@ -45,7 +45,7 @@ def hits(api: Api, query: str, **body: Any) -> list[dict[str, Any]]:
 
 
 def listed(api: Api) -> Iterator[str]:
-    """Uris of all documents, asked for one by one."""
+    """Yield the URIs of all documents, listed page by page."""
     after = None
     while True:
         page = api.get(api.token(), "/rag/documents", limit=1, after=after).json()

@@ -1,4 +1,4 @@
-"""Tenants for the tests of checks: few are synced, in one installation per module."""
+"""Tenants for the tests of checks: few syncs, and one installation per module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def runner(shared_installation: Installation) -> Runner:
 
 @pytest.fixture(scope="module")
 def make_tenant(shared_installation: Installation, runner: Runner) -> MakeTenant:
-    """Makes a synced tenant."""
+    """Return a function that creates a synced tenant."""
 
     def make(name: str, files: dict[str, str] | None = None, **config: Any) -> CheckedTenant:
         folder = shared_installation.add_tenant(name, **{**FAST, **config})
@@ -40,6 +40,6 @@ def prepared(make_tenant: MakeTenant) -> CheckedTenant:
 
 @pytest.fixture
 def tenant(prepared: CheckedTenant) -> Iterator[CheckedTenant]:
-    """The module's tenant; what a test does to its lake and its index is undone."""
+    """Return the module's tenant; its lake and index are restored after each test."""
     with prepared.restored():
         yield prepared

@@ -1,4 +1,4 @@
-"""A tenant that was synced for real, ways to damage its data for real, and what the checks say."""
+"""A synced tenant, ways to damage its stored data, and the verdicts of its checks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ EXPECTATIONS = {"chunks.expectations", "embeddings.expectations"}
 
 @dataclass
 class Outcome:
-    """What the checks of one tenant said, by asset and check."""
+    """The results of a tenant's checks, by asset and check."""
 
     checks: Mapping[str, CheckResult]
 
@@ -72,7 +72,7 @@ class Outcome:
         return {name for name, check in self.checks.items() if not check.passed}
 
     def compared(self, name: str) -> dict[str, tuple[str, str]]:
-        """Expected and actual by what was compared."""
+        """Return expected and actual values, by what was compared."""
         rows = _rows(self.checks[name], "expected and actual")
         return {row["what"]: (row["expected"], row["actual"]) for row in rows}
 
@@ -81,7 +81,7 @@ class Outcome:
 
 
 class CheckedTenant:
-    """One synced tenant with its stores laid open."""
+    """A synced tenant with access to its stores."""
 
     def __init__(self, installation: Installation, runner: Runner, name: str, folder: Path) -> None:
         self.installation = installation
@@ -98,12 +98,12 @@ class CheckedTenant:
         """Run every check of the tenant, as `rag-assets check` does.
 
         Args:
-            tables: also the expectations, which look at tables of the lake alone.
+            tables: whether to run the expectations too, which read only tables of the lake.
         """
         return self.run(*(("check_tenant", "expectations") if tables else ("check_tenant",)))
 
     def run(self, *jobs: str) -> Outcome:
-        """Run jobs, and gather what the checks in them said."""
+        """Run jobs; return the results of their checks."""
         checks: dict[str, CheckResult] = {}
         for job_name in jobs:
             run = self._runner.run(job_name, self.name)
@@ -119,7 +119,7 @@ class CheckedTenant:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Put lake and index back afterwards, as they were."""
+        """Restore the lake and the index at the end of the block."""
         lake = Path(self.ctx.lake._location.url)
         kept = lake.with_name(f"{lake.name}-kept")
         shutil.copytree(lake, kept)
@@ -153,7 +153,7 @@ class CheckedTenant:
         return find_parsed_documents(self.ctx, [self.document(file_name)])[0]
 
     def change_chunks(self, file_name: str, change: Callable[[Chunk], Chunk]) -> None:
-        """Change the chunks of a document where they lie, their hashes staying true."""
+        """Change a document's stored chunks, with matching hashes."""
         item = self.parsed(file_name)
         key = item.chunk_set_key
         row = self.ctx.lake.chunk_sets({key})[key]
@@ -162,7 +162,7 @@ class CheckedTenant:
         self.ctx.lake.append_chunk_sets([replace(row, chunks=changed)])
 
     def change_vector(self, file_name: str, change: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Change the vector of a document's first chunk where it lies; returns its key."""
+        """Change the stored vector of a document's first chunk; return its key."""
         import polars as pl
 
         key = self.parsed(file_name).chunk_set_key
@@ -184,7 +184,7 @@ class CheckedTenant:
         return self.ctx.store.entries._client  # type: ignore[attr-defined]
 
     def entries(self, file_name: str) -> dict[str, dict[str, Any]]:
-        """The entries of a document with vectors, by id."""
+        """Return the entries of a document with their vectors, by id."""
         answer = self.elasticsearch.search(
             index=self.generation.index_name,
             query={

@@ -1,4 +1,4 @@
-"""A model that changed behind its name, found daily and by a check, and accepted by a rebuild."""
+"""A model that changed under the same name is found daily and by a check; a rebuild accepts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def watched(make_tenant: MakeTenant, request: pytest.FixtureRequest) -> CheckedT
 
 
 def swap_model(tenant: CheckedTenant) -> None:
-    """As if the first answers had been another model's: the second probe's is turned about."""
+    """Negate the stored vector of a probe, as if another model had made it."""
     with tenant.ctx.catalog.database.begin() as connection:
         packed = connection.scalar(select(embedder_probes.c.vectors).where(_of(tenant)))
         vectors = np.frombuffer(packed, "<f4").reshape(-1, 384).copy()
@@ -36,7 +36,7 @@ def swap_model(tenant: CheckedTenant) -> None:
 
 
 def age(tenant: CheckedTenant) -> None:
-    """Let the last measurement be of another day."""
+    """Date the last measurement to an earlier day."""
     with tenant.ctx.catalog.database.begin() as connection:
         connection.execute(
             update(embedder_probes).where(_of(tenant)).values(measured_at="2026-01-01T00:00Z")
@@ -53,7 +53,7 @@ def run_daily(session: Session) -> None:
 
 
 def recorded(session: Session, tenant: CheckedTenant) -> list[bool]:
-    """The evaluations in Dagster's history of a tenant's canary, oldest first."""
+    """Return the results of a tenant's canary in Dagster's history, oldest first."""
     history = session.instance.event_log_storage.get_asset_check_execution_history(
         CANARY, limit=10, partition_filter=_partition(tenant.name)
     )

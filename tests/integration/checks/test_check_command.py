@@ -1,4 +1,4 @@
-"""`check --json` prints JSON whatever the checks find: faults injected for real."""
+"""`check --json` prints valid JSON for every kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents that changed although size, times and inode stayed, and who notices."""
+"""Contents that changed although size, times and inode stayed the same, and how they are found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVERYTHING = Share(1, date(2026, 11, 22))
 
 
 def settle(tenant: CheckedTenant) -> None:
-    """Make the files older than their listing, which then vouches for them."""
+    """Make files older than their listing, so that the listing can be relied on."""
     for path in tenant.folder.iterdir():
         before = path.stat().st_mtime_ns - 60 * 10**9
         os.utime(path, ns=(before, before))
@@ -33,7 +33,7 @@ def settle(tenant: CheckedTenant) -> None:
 
 
 def alter(tenant: CheckedTenant, file_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change a file's content and let listings see its former facts, as a failing disk does."""
+    """Change a file's content, but show listings its former facts, as a failing disk does."""
     path = tenant.folder / file_name
     facts = tenant.document(file_name).facts
     altered = path.read_bytes().replace(b"ten minutes", b"two minutes")

@@ -1,7 +1,7 @@
-"""Twelve kinds of damage done behind the project's back: each is named rightly, and repaired.
+"""Twelve kinds of damage that bypass the project: each is named correctly, and repaired.
 
-All tenants are in one installation and damaged at once, so that one nightly run and one run of the
-checks meet them all.
+All tenants are in one installation and are damaged together, so one nightly run and one run of the
+checks are enough.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ ALONE = {"index": {"placement": "dedicated"}}
 
 @dataclass(frozen=True)
 class Damage:
-    """One kind of damage.
+    """A kind of damage.
 
     Attributes:
-        do: does it to a tenant.
-        named: the faults that are named, by check.
+        do: damages a tenant.
+        named: the faults that checks must name, by check.
         alone: whether the tenant needs an index of its own.
-        embeds: how many texts its repair embeds.
+        embeds: the number of texts that the repair embeds.
     """
 
     do: Callable[[CheckedTenant], None]
@@ -135,13 +135,13 @@ def cut_lake_file(tenant: CheckedTenant) -> None:
 
 
 def invert_lake_pages(tenant: CheckedTenant) -> None:
-    """Alter the first page of each file, and leave size and footer as they are."""
+    """Alter the first page of each file, without changing size and footer."""
     for file in lake_files(tenant, "."):
         invert_bytes(file, 20, 40)
 
 
 def invert_vectors(tenant: CheckedTenant) -> None:
-    """Alter a number of a vector in its last places, so that only its checksum shows it."""
+    """Alter the last bits of a vector's number, so that only its checksum reveals it."""
     for file in lake_files(tenant, "embeddings"):
         vector = pl.read_parquet(file)["vector"][0]
         invert_bytes(file, file.read_bytes().index(vector), 1)
@@ -168,7 +168,7 @@ def alter_upload(tenant: CheckedTenant) -> None:
 
 
 def alter_file(tenant: CheckedTenant) -> None:
-    """Change a file's content and give it its former times."""
+    """Change a file's content and restore its times."""
     path = tenant.folder / "oncall.md"
     facts = tenant.document("oncall.md").facts
     altered = path.read_bytes().replace(b"ten minutes", b"two minutes")
@@ -236,7 +236,7 @@ def server() -> Iterator[EmbeddingServer]:
 def tenants(
     shared_installation: Installation, driver: Driver, server: EmbeddingServer
 ) -> Mapping[str, CheckedTenant]:
-    """A synced tenant for each kind of damage."""
+    """Create a synced tenant for each kind of damage."""
     embedder = {
         "provider": "openai-compatible",
         "model": "house-model",
@@ -294,7 +294,7 @@ def clock(tenants: Mapping[str, CheckedTenant], shared_installation: Installatio
 
 @pytest.fixture(scope="module", autouse=True)
 def _times_of_changes() -> Iterator[None]:
-    """Leave out when a file was last changed in any way: no program can set that time."""
+    """Ignore the change times of files, which no program can set."""
     real = ListingFacts.__eq__
 
     def equal(self: ListingFacts, other: object) -> bool:
@@ -308,7 +308,7 @@ def _times_of_changes() -> Iterator[None]:
 
 
 def named(clock: Clock, tenant_id: str, checks: set[str] | None = None) -> dict[str, set[str]]:
-    """The faults that the last evaluations of a tenant's failing checks name."""
+    """Return the faults in the latest evaluations of a tenant's failing checks."""
     found = {}
     for name, result in clock.results(tenant_id).items():
         assert result.error is None, (tenant_id, name, result.error)
@@ -319,7 +319,7 @@ def named(clock: Clock, tenant_id: str, checks: set[str] | None = None) -> dict[
 
 
 def offenders(clock: Clock, check: str, tenant_id: str) -> list[Mapping[str, Any]]:
-    """What the newest evaluation shows on its page."""
+    """Return the offenders that the page of the latest evaluation shows."""
     from dagster._core.storage.event_log.base import PartitionKeyFilter
 
     asset, name = check.split(".")
@@ -336,7 +336,7 @@ def offenders(clock: Clock, check: str, tenant_id: str) -> list[Mapping[str, Any
 
 
 def check(clock: Clock, *tenant_ids: str, checks: set[str] = CHECKS) -> None:
-    """Evaluate checks of tenants at once, as `rag-assets check --deep` does for one."""
+    """Evaluate checks of several tenants, as `rag-assets check --deep` does for one."""
     config = {"tenants": [*tenant_ids], "checks": sorted(checks)}
     done = clock.repository.get_job("check_all_tenants").execute_in_process(
         instance=clock.session.instance,
@@ -394,7 +394,7 @@ def test_each_damage_is_named_rightly_and_repaired(
 
 
 def vectors_of(tenant: CheckedTenant) -> dict[str, bytes]:
-    """The vectors in the lake of a tenant."""
+    """Return the vectors in the lake of a tenant."""
     ctx = tenant.ctx
     embedder_id = ctx.embedder.embedder_id
     fresh = tenant.installation.context(tenant.name).lake

@@ -1,4 +1,4 @@
-"""Checks that nobody asks for: what schedule and sensor evaluate, and where it is recorded."""
+"""Automatic checks: what schedule and sensor evaluate, and where results are recorded."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.sensor_resources import sensor_resources
 
 
 class Clock:
-    """Ticks schedules and sensors as the daemon does, and executes the runs they request."""
+    """Ticks schedules and sensors as the daemon does, and executes the requested runs."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.repository = build_defs().get_repository_def()
 
     def tick_schedule(self, name: str) -> list[bool]:
-        """Returns whether each requested run succeeded."""
+        """Tick a schedule; return whether each requested run succeeded."""
         schedule = self.repository.get_schedule_def(name)
         with dg.build_schedule_context(
             instance=self.session.instance, scheduled_execution_time=datetime.now(UTC)
@@ -47,7 +47,7 @@ class Clock:
         return [self._run(schedule.job_name, request) for request in requests]
 
     def tick_sensor(self, name: str) -> list[bool]:
-        """Returns whether each requested run succeeded."""
+        """Tick a sensor; return whether each requested run succeeded."""
         sensor = self.repository.get_sensor_def(name)
         # Left open, it would put its instance in the place of another test's when it is collected.
         with dg.build_sensor_context(
@@ -69,7 +69,7 @@ class Clock:
         ).success
 
     def evaluations(self, check: str, tenant_id: str) -> list[tuple[bool, str]]:
-        """Whether each evaluation in Dagster's history passed, and its run, oldest first."""
+        """Return result and run of each evaluation in Dagster's history, oldest first."""
         asset, name = check.split(".")
         history = self.session.instance.event_log_storage.get_asset_check_execution_history(
             dg.AssetCheckKey(dg.AssetKey(asset), name),
@@ -83,14 +83,14 @@ class Clock:
         ]
 
     def results(self, tenant_id: str) -> dict[str, CheckResult]:
-        """What the catalog keeps of a tenant's checks."""
+        """Return the results of a tenant's checks in the catalog."""
         found = self.session.catalog.check_results.list(tenant_id)
         return {f"{result.asset}.{result.name}": result for result in found}
 
 
 @pytest.fixture(scope="module")
 def three(shared_installation: Installation) -> Installation:
-    """Three synced tenants."""
+    """Create three synced tenants."""
     for name in ("first", "second", "third"):
         folder = shared_installation.add_tenant(name, **FAST)
         (folder / "page.md").write_text(f"# Page\n\nWords of {name}.\n")
@@ -100,7 +100,7 @@ def three(shared_installation: Installation) -> Installation:
 
 @pytest.fixture
 def clock(three: Installation) -> Iterator[Clock]:
-    """A clock in an installation of which no check was ever evaluated."""
+    """Create a clock for an installation whose checks have never been evaluated."""
     with Session() as session:
         with session.catalog.database.begin() as connection:
             connection.execute(delete(check_results))
@@ -112,7 +112,7 @@ def clock(three: Installation) -> Iterator[Clock]:
 
 
 def age(clock: Clock, *tenant_ids: str, hours: int) -> None:
-    """Let the tenants' checks have been evaluated so long ago."""
+    """Make the last evaluations of tenants so many hours old."""
     with clock.session.catalog.database.begin() as connection:
         connection.execute(
             update(check_results)
@@ -298,7 +298,7 @@ def test_a_removed_tenant_leaves_no_evaluation_in_runs_over_all_tenants(
 
 
 def history(clock: Clock) -> str:
-    """Everything that Dagster keeps of events and of evaluations."""
+    """Return all events and evaluations that Dagster stores, as text."""
     storage = clock.session.instance.event_log_storage
     assert isinstance(storage, SqlEventLogStorage)
     with storage.index_connection() as connection:

@@ -1,4 +1,4 @@
-"""Faults in the live index, each injected in Elasticsearch, and the checks that are for them."""
+"""Faults in the live index, injected in Elasticsearch, and the checks that find them."""
 
 from __future__ import annotations
 

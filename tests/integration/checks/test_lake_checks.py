@@ -1,4 +1,4 @@
-"""Faults in the lake, each injected where the rows lie, and the checks that are for them."""
+"""Faults in the lake, injected in its rows, and the checks that find them."""
 
 from __future__ import annotations
 

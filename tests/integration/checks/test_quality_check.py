@@ -1,4 +1,4 @@
-"""Retrieval quality as Dagster shows it: the check, the weekly run, a run after a publication."""
+"""Retrieval quality in Dagster: the check, the weekly run, and a run after each publication."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = dg.AssetKey("retrieval_quality")
 
 @pytest.fixture(scope="module")
 def two(shared_installation: Installation) -> Installation:
-    """Two synced tenants, the first with judged questions."""
+    """Create two synced tenants, the first with judged questions."""
     for name in ("judged", "unjudged"):
         folder = shared_installation.add_tenant(name, **FAST, **WORDS, quality={"least": 2})
         for topic in TOPICS:
@@ -53,7 +53,7 @@ def judge(installation: Installation, topics: tuple[str, ...]) -> None:
 
 
 def check(installation: Installation, tenant_id: str) -> dict[str, Any]:
-    """The check's result, as the command prints it."""
+    """Return the check's result as the command prints it."""
     result = installation.command("check", tenant_id, "--json")
     checks: list[dict[str, Any]] = result.json["checks"]
     [found] = [one for one in checks if f"{one['asset']}.{one['check']}" == CHECK]
@@ -61,7 +61,7 @@ def check(installation: Installation, tenant_id: str) -> dict[str, Any]:
 
 
 class Watcher:
-    """Ticks the schedule and the sensor, and executes the runs that they request."""
+    """Ticks the schedule and the sensor, and executes the requested runs."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -74,7 +74,7 @@ class Watcher:
         assert result.success
 
     def tick(self) -> list[Any]:
-        """The tenants of each run that the sensor requests."""
+        """Return the tenants of each run that the sensor requests."""
         sensor = self.repository.get_sensor_def("published_builds")
         with dg.build_sensor_context(
             instance=self.session.instance,
@@ -90,7 +90,7 @@ class Watcher:
         return [r.run_config["ops"]["measure_tenants"]["config"]["tenants"] for r in requests]
 
     def measured(self, tenant_id: str) -> list[dict[str, Any]]:
-        """The metadata of each materialization, oldest first."""
+        """Return the metadata of each materialization, oldest first."""
         records = self.session.instance.fetch_materializations(
             dg.AssetRecordsFilter(asset_key=KEY, asset_partitions=[tenant_id]), limit=20
         ).records
@@ -179,7 +179,7 @@ def states(installation: Installation, tenant_id: str) -> dict[int, str]:
 def test_a_build_that_answers_worse_is_held_by_itself_and_a_better_one_is_published(
     shared_installation: Installation,
 ) -> None:
-    """From the local model to a chunker of 16 tokens, to hashes for vectors, to larger chunks."""
+    """The builds: local model, chunks of 16 tokens, hashes as vectors, larger chunks."""
     source = {"name": "annex", "type": "files", "root": str(ANNEX)}
     # What other tests index beside it moves the scores of words by a hundredth or two.
     quality = {"tolerance": 0.05}

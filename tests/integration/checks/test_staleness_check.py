@@ -1,4 +1,4 @@
-"""Sources that moved on without the index, by a clock that can be set forward."""
+"""Sources that changed without the index, under a clock that can be set forward."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANGED = "# Leave\n\nTwo weeks ahead, please.\n"
 
 
 class Clock:
-    """The time that the check sees: the kernel writes a file's ctime, no test can set it back."""
+    """The clock of the check, because a test cannot set back the ctime of a file."""
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
@@ -44,7 +44,7 @@ def behind(outcome: Outcome) -> set[tuple[str, str]]:
 
 
 def notice_changes(tenant: CheckedTenant) -> None:
-    """List the sources, and go no further."""
+    """List the sources only."""
     list_documents(tenant.ctx, get_scanner(tenant.ctx.settings.local))
 
 

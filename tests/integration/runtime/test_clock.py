@@ -1,4 +1,4 @@
-"""Dagster's daemon after this machine's clock was ahead: real ticks, and a clock that is set."""
+"""Dagster's daemon after this machine's clock was ahead: real ticks, and a simulated clock."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ libfaketime cannot be used: it moves the steady clock as well, or breaks sleepin
 def stack(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LocalStack]:
-    """An installation whose daemon has one sensor and one schedule; it is stopped at the end."""
+    """Create an installation whose daemon has one sensor and one schedule; stop it at the end."""
     (folder := tmp_path / ".local" / "dagster").mkdir(parents=True)
     (folder / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
     (folder / "definitions.py").write_text(DEFINITIONS)
@@ -127,7 +127,7 @@ def has_ticked(instance: dg.DagsterInstance, since: float) -> bool:
 
 
 def set_ahead(instance: dg.DagsterInstance) -> None:
-    """Leave what a daemon under a clock that is ahead leaves: ticks and times in the future."""
+    """Record ticks and times in the future, as a daemon does while the clock is ahead."""
     for state in instance.all_instigator_state():
         origin, selector = state.instigator_origin_id, state.selector_id
         for tick in instance.get_ticks(origin, selector, limit=3):
@@ -148,7 +148,7 @@ def set_ahead(instance: dg.DagsterInstance) -> None:
 
 
 def times_ahead(instance: dg.DagsterInstance) -> list[float]:
-    """Times beyond now that the instance holds of sensors and schedules."""
+    """Return the recorded times of sensors and schedules that are in the future."""
     states = list(instance.all_instigator_state())
     held = [value for state in states for value in state.instigator_data or ()]
     held += [

@@ -1,4 +1,4 @@
-"""Dagster's webserver and daemon over a workspace of one asset, and a real Postgres."""
+"""Dagster's webserver and daemon with a workspace of one asset, and a real Postgres."""
 
 from __future__ import annotations
 

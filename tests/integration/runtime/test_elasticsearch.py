@@ -1,4 +1,4 @@
-"""The embedded Elasticsearch, really started, killed and started again."""
+"""The embedded Elasticsearch, started, killed and started again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def request(url: str, method: str = "GET", body: object = None) -> Any:
 
 @pytest.mark.long
 def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One story, since each start takes seconds: start, reuse, kill, offline start, stop."""
+    """One test, because each start takes seconds: start, reuse, kill, offline start, stop."""
     server = EmbeddedElasticsearch(directory, heap="512m")
     code = (
         "import sys; from pathlib import Path;"
@@ -101,7 +101,7 @@ def test_a_server_that_cannot_start_reports_the_reason(directory: Path) -> None:
 
 @pytest.fixture(scope="module")
 def published(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The published jars, laid out as a Maven repository."""
+    """Return the published jars in the layout of a Maven repository."""
     install_distribution(directory / "elasticsearch-9.5.3")
     root = tmp_path_factory.mktemp("published")
     for jar in locked_jars():
@@ -114,7 +114,7 @@ def published(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def cache(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty Maven cache of a user whose mirror has what is published, and nothing else."""
+    """Create an empty Maven cache of a user whose mirror has only the published jars."""
     handler = partial(QuietHandler, directory=str(published))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as mirror:
         threading.Thread(target=mirror.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Embedded servers and the place they run in: copies, moves, containers."""
+"""Embedded servers that are copied, moved, or run in containers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def directory() -> Iterator[Path]:
 
 @contextmanager
 def container_with(kind: str, directory: Path) -> Iterator[str]:
-    """A server in a PID namespace, which is killed at the end; its URL."""
+    """Start a server in a PID namespace, which is killed at the end; yield its URL."""
     container = start_in_namespace(START, kind, directory)
     try:
         assert container.stdout is not None
@@ -58,7 +58,7 @@ def container_with(kind: str, directory: Path) -> Iterator[str]:
 
 
 def refused_in_container(kind: str, directory: Path) -> str:
-    """Start a second server in a container, which must be refused; returns the error."""
+    """Start a second server in a container, which must be refused; return the error."""
     refused = start_in_namespace(START, kind, directory)
     out, _ = refused.communicate(timeout=60)
     assert refused.returncode == 1, out

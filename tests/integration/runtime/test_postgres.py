@@ -1,4 +1,4 @@
-"""The embedded Postgres, really started, killed and started again."""
+"""The embedded Postgres, started, killed and started again."""
 
 from __future__ import annotations
 

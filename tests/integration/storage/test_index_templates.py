@@ -1,4 +1,4 @@
-"""Index templates of an operator that change the indexes which are made: each is named."""
+"""Index templates of an operator that would change new indexes: each is named in an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.installation import FAST, Installation
 
 @contextmanager
 def index_template(client: Elasticsearch, pattern: str, **template: Any) -> Iterator[str]:
-    """Have Elasticsearch apply a template meanwhile; gives its name."""
+    """Install an index template within the block; yield its name."""
     name = f"template-of-{pattern.rstrip('-*')}"
     client.indices.put_index_template(
         name=name, index_patterns=[pattern], priority=700, template=template
@@ -98,7 +98,7 @@ def test_serving_index_that_loses_texts_is_found_and_made_again(
 def make_index_without_texts(
     shared_installation: Installation, client: Elasticsearch
 ) -> Callable[[str], None]:
-    """Have a tenant served by an index as an earlier version made it under such a template."""
+    """Return a function that gives a tenant an index made with a template."""
 
     def make(tenant: str) -> None:
         ctx = shared_installation.context(tenant)

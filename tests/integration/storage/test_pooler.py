@@ -1,4 +1,4 @@
-"""Postgres behind PgBouncer: sessions that are kept are used, others are refused at the start.
+"""Postgres behind PgBouncer: session pooling is used, other modes are refused at the start.
 
 `make pooler` installs PgBouncer; without it these tests are skipped.
 """
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 
 @contextmanager
 def pooler(url: str, mode: str, *settings: str) -> Iterator[str]:
-    """Run PgBouncer in front of a database; yields the address of the database there."""
+    """Run PgBouncer in front of a database; yield the database's URL there."""
     server = urlsplit(url)
     folder = Path(tempfile.mkdtemp(prefix="rag-assets-pooler-"))
     folder.chmod(0o755)
@@ -100,7 +100,7 @@ def test_a_pooler_that_keeps_no_session_is_refused(
 
 
 def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Installation) -> None:
-    """Other clients take and return sessions meanwhile."""
+    """Other clients acquire and release sessions at the same time."""
     with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "transaction") as url:
         # What one client prepares, another would find prepared already.
         options = {"autocommit": True, "prepare_threshold": None}
@@ -121,7 +121,7 @@ def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Inst
 def test_a_tenant_is_synced_behind_a_pooler_that_keeps_sessions(
     installation: Installation,
 ) -> None:
-    """The address of Dagster's storage is that of Postgres itself."""
+    """The URL of Dagster's storage is that of Postgres itself."""
     with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "session") as url:
         folder = installation.add_tenant("acme", **FAST)
         (folder / "a.md").write_text("# A\n\nThe valve is green.\n")

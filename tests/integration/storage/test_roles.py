@@ -1,4 +1,4 @@
-"""Roles of Postgres: what each may not do, and that each can do its work."""
+"""Postgres roles: what each is not allowed to do, and that each can do its work."""
 
 from __future__ import annotations
 

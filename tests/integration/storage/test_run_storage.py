@@ -1,4 +1,4 @@
-"""Where our own Dagster instance has its tables, and what happens to those of earlier versions."""
+"""The tables of our own Dagster instance, and the migration of earlier versions' tables."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tables(url: str, schema: str) -> set[str]:
 
 
 def fill(url: str, runs: Mapping[str, str], *, tags: str = "", sensor: str = "") -> None:
-    """Make the tables of an earlier version in `public`."""
+    """Create the tables of an earlier version in `public`."""
     with psycopg.connect(url) as connection:
         for statement in MADE:
             connection.execute(statement.encode())
@@ -249,7 +249,7 @@ def test_the_owner_creates_the_schema_where_roles_are_of_an_earlier_version(url:
 def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
     installation: Installation,
 ) -> None:
-    """Names are not replaced in them, credentials not masked, and no proof looks into them."""
+    """Their names and credentials stay, and erasure proofs do not search them."""
     address = installation.environment["RAG_ASSETS_DATABASE_URL"]
     catalog, ref = installation.session().catalog, TenantRef("acme", 1)
     event = json.dumps({"message": "indexed files/keeper.md", "partition": "acme"})

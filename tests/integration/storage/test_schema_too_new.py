@@ -27,7 +27,7 @@ NEWER, VERSIONS = "9000", "alembic_version_workspace"
 
 @pytest.fixture
 def upgraded(installation: Installation) -> Installation:
-    """An installation whose catalog a newer program has upgraded."""
+    """Create an installation whose catalog a newer program has upgraded."""
     folder = installation.add_tenant("acme", **FAST)
     (folder / "a.md").write_text("# A\n\nThe valve is green.\n")
     installation.synced("acme")
@@ -188,7 +188,7 @@ def test_a_system_that_is_too_old_is_named(installation: Installation) -> None:
 
 
 def test_a_standby_is_named(installation: Installation) -> None:
-    """Postgres that only reads, as a standby does."""
+    """Make Postgres read-only, like a standby."""
     url = installation.environment["RAG_ASSETS_DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname

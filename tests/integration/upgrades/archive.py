@@ -35,9 +35,9 @@ class Question:
     """A request to the service, and its answer.
 
     Attributes:
-        tenant: that the caller's token names.
+        tenant: the tenant of the caller's token.
         role: of the caller.
-        answer: what varies is left out.
+        answer: without fields that vary.
     """
 
     tenant: str
@@ -49,7 +49,7 @@ class Question:
     answer: Any = None
 
     def ask(self, api: Api) -> Any:
-        """Return the answer of a service, without what varies."""
+        """Return the answer of a service, without fields that vary."""
         token = api.token(self.subject, self.tenant, role=self.role)
         answer = api.send(self.method, self.path, self.body, token=token)
         assert answer.is_success, (self, answer.text)
@@ -71,7 +71,7 @@ def _without_varying(value: Any) -> Any:
 def keep(
     installation: Installation, ask: Callable[[Installation], Sequence[Question]], file: Path
 ) -> None:
-    """Write the archive of an installation as it is before its questions are asked."""
+    """Write the archive of an installation in its state before the questions are asked."""
     url, home = installation.environment["RAG_ASSETS_DATABASE_URL"], installation.home
     with (
         TemporaryDirectory() as folder,
@@ -100,10 +100,10 @@ def _kept_files(home: Path) -> Iterator[Path]:
 
 
 def restore(file: Path, installation: Installation) -> list[Question]:
-    """Put an archive into a new installation; return the questions.
+    """Restore an archive into a new installation; return the questions.
 
-    The installation's home folder, database, Elasticsearch and prefix are others than those that
-    the release had, as on a machine to which its backup was taken.
+    As after a move to another machine, home folder, database, Elasticsearch and prefix differ from
+    the release's.
     """
     folder = installation.home.parent / file.name
     with lzma.open(file) as packed, tarfile.open(fileobj=packed) as archive:

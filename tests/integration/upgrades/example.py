@@ -1,7 +1,7 @@
 """The installation that each release keeps: a tenant of each profile, and questions to them.
 
-A later release restores it and asks the same questions. So a change here affects the next
-release only: what was kept before has its own questions with it.
+A later release restores it and asks the same questions. Each archive contains its own questions, so
+a change here affects only the next release.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def ask(installation: Installation) -> list[Question]:
 
 
 def push(api: Api) -> None:
-    """Send what applications push."""
+    """Push records and files as applications do."""
 
     def send(tenant: str, method: str, path: str, body: Any, **claims: Any) -> Any:
         token = api.token("chief", tenant, **{"role": "admin", **claims})
@@ -155,7 +155,7 @@ def push(api: Api) -> None:
 
 
 def run(installation: Installation, *arguments: str) -> str:
-    """Run a command, which must succeed; return what it prints."""
+    """Run a command that must succeed; return its output."""
     done = installation.command(*arguments)
     assert done.code == 0, (arguments, done.out, done.err)
     return done.out

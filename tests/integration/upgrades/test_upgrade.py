@@ -1,4 +1,4 @@
-"""Data of each release since 0.2.0: taken elsewhere and upgraded, it answers as it did."""
+"""Data of each release since 0.2.0: moved to other servers and upgraded, it answers as before."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_data_of_a_release_answers_as_it_did_and_nothing_is_embedded(
 
 
 def contained(answer: object, present: object) -> object:
-    """Return a present answer without the fields that a release's answer does not have."""
+    """Return a present answer without the fields that the release's answer lacks."""
     if isinstance(answer, dict) and isinstance(present, dict):
         return {name: contained(answer.get(name), present.get(name)) for name in answer}
     if isinstance(answer, list) and isinstance(present, list):

@@ -1,4 +1,4 @@
-"""The pages beside Dagster's UI, asked for as a browser would, over a real catalog."""
+"""Our pages next to Dagster's UI, requested like a browser, with a real catalog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = "<b>x<b>.md"
 
 
 def get(app: Starlette, target: str) -> tuple[int, str, dict[str, str]]:
-    """Status, body and headers of one GET."""
+    """Send a GET request; return status, body and headers."""
     path, _, query = target.partition("?")
     scope = {
         "type": "http",

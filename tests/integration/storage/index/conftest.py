@@ -1,6 +1,6 @@
-"""Vector stores that pass the same tests: the adapters for memory and Elasticsearch.
+"""The vector stores that must pass the same tests: in memory, and in Elasticsearch.
 
-In a third one vectors are searched in Postgres, and everything else in memory.
+A third one searches vectors in Postgres, and everything else in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.vector_stores import SPEC, Opened, owner_of
 
 
 class VectorsBeside(MirroredEntries):
-    """Entries of which Postgres has the vectors as well; tables are made when they are needed."""
+    """Entries whose vectors are also in Postgres, where tables are created as needed."""
 
     def __init__(self, first: EntryStore, vectors: PgVectors) -> None:
         super().__init__(first, vectors, self._fail)
@@ -50,7 +50,7 @@ class VectorsBeside(MirroredEntries):
 
 
 class AlwaysBeside:
-    """Searches vectors in Postgres, whatever the owner says."""
+    """Searches vectors in Postgres for every owner."""
 
     def __init__(self, searcher: EntrySearcher) -> None:
         self.searcher = searcher

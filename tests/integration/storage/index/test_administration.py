@@ -1,4 +1,4 @@
-"""Conformance of vector stores: indexes are administered (see IndexAdministration)."""
+"""Conformance of vector stores: administration of indexes (see IndexAdministration)."""
 
 from __future__ import annotations
 

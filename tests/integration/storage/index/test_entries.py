@@ -1,4 +1,4 @@
-"""Conformance of vector stores: entries are written and read (see EntryStore)."""
+"""Conformance of vector stores: writing and reading entries (see EntryStore)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.vector_stores import KEY, Opened, entry, owner_of, unit
 
 
 def holds_lock() -> None:
-    """A guard that passes: the writer holds its lock."""
+    """Pass, like a guard whose writer holds its lock."""
 
 
 def lost_lock() -> None:
-    """A guard that fails."""
+    """Fail, like a guard whose writer has lost its lock."""
     raise TenantLocked("the lock was lost")
 
 

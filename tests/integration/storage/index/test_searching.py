@@ -1,4 +1,4 @@
-"""Conformance of vector stores: entries are searched (see EntrySearcher)."""
+"""Conformance of vector stores: searching entries (see EntrySearcher)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
 
 
 def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner: Owner) -> None:
-    """The lists of benchmarks/fusion are made in memory, and stand for those of a server."""
+    """The rankings of benchmarks/fusion are made in memory, so they must equal a server's."""
     judged = handbook(Path(), codes=False)
     vector = unit(1, 0, 0, 0)
     entries = [replace(one, vector=vector) for one in entries_of(judged, owner)]

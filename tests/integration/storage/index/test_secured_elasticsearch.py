@@ -1,4 +1,4 @@
-"""An Elasticsearch as people run it: TLS of their own, an API key, several nodes, Serverless."""
+"""Elasticsearch in production: its own TLS, an API key, several nodes, Serverless."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What may differ where vectors are searched approximately: which candidates, never their cosines.
+"""Approximate vector searches may differ in their candidates, but never in the cosines.
 
-A graph is walked, and bits stand for numbers relative to the mean of their segment; both depend on
-entries that a search may not find. Its first hits are bounded by exact search.
+Graph walks, and bits relative to the mean of a segment, depend on entries that a search may not
+return. Exact search limits their effect on the first hits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST_RECALL = 0.95
 
 @pytest.fixture
 def graph(module_store: VectorStore, tenant: str, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    """An index in which graphs are walked from a few hundred entries on."""
+    """Return an index that walks graphs from a few hundred entries on."""
     monkeypatch.setattr(searching, "_FEW", 0)
     spec = IndexSpec(DIMENSIONS, suitable_index(DIMENSIONS))
     monkeypatch.setattr(mapping, "_SCANNED_NUMBERS", {spec.vector_index: 100 * DIMENSIONS})

@@ -1,4 +1,4 @@
-"""Vectors in Postgres: a graph as far as the extension makes one, and all of them beyond it."""
+"""Vectors in Postgres: graphs where the extension supports them, and exact search elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RARE = 40
 
 
 class Build:
-    """A build with random vectors, each of them known."""
+    """A build with known random vectors."""
 
     def __init__(self, url: str, dimensions: int) -> None:
         self.url, self.prefix = url, f"graph{uuid4().hex[:8]}"
@@ -40,7 +40,7 @@ class Build:
         self.store.index(self.owner, dimensions)
 
     def ranking(self, limit: int, *scopes: str) -> list[tuple[str, float]]:
-        """What a search finds."""
+        """Return the ranking of a search."""
 
         async def ask() -> list[tuple[str, float]]:
             searcher = PgVectorSearcher(self.url, self.prefix)
@@ -54,13 +54,13 @@ class Build:
         return asyncio.run(ask())
 
     def exact(self, limit: int, every: int = 1) -> list[tuple[str, float]]:
-        """What there is, by numpy."""
+        """Return the exact ranking, computed with numpy."""
         names = [*self.vectors][::every]
         cosines = {name: float(self.vectors[name] @ self.asked) for name in names}
         return sorted(cosines.items(), key=lambda one: -one[1])[:limit]
 
     def graphs(self) -> list[str]:
-        """Definitions of the graphs that Postgres has of it."""
+        """Return the definitions of the build's graphs in Postgres."""
         query = "SELECT indexdef FROM pg_indexes WHERE schemaname LIKE %s AND indexdef LIKE %s"
         with psycopg.connect(driver_url(self.url)) as connection:
             rows = connection.execute(query, [f"{self.prefix}%", "%hnsw%"])
@@ -69,7 +69,7 @@ class Build:
 
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many each walk through a graph has found, of builds too small to be walked elsewhere."""
+    """Walk graphs also in small builds; return the number of results of each walk."""
     lengths: list[int] = []
     own = searching._Search.nearest
 
@@ -84,7 +84,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
-    """Connections with more options than ours."""
+    """Add options to our connections."""
     given = " ".join(f"-c {name.replace('__', '.')}={value}" for name, value in options.items())
     monkeypatch.setitem(OPTIONS, "options", f"{OPTIONS['options']} {given}")
 
