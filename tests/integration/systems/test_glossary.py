@@ -1,6 +1,6 @@
-"""A system in a package of its own: every part of it works once the package is installed.
+"""A system in its own package: every part of it works once the package is installed.
 
-The package is installed by pip, and everything runs in processes that find it as any other.
+The package is installed by pip, and everything runs in processes that find it like any other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Installed:
     """An installation whose processes find the package.
 
     Attributes:
-        packages: the folder that it is installed in.
+        packages: the folder in which it is installed.
     """
 
     home: Installation
@@ -57,13 +57,13 @@ class Installed:
         return self.home.cli(*arguments, PYTHONPATH=str(self.packages))
 
     def result(self, *arguments: str) -> Any:
-        """The JSON that a command prints."""
+        """Run a command that must succeed; return its JSON."""
         ran = self.run(*arguments, "--json")
         assert ran.code == 0, (ran.out, ran.err)
         return ran.json
 
     def python(self, program: str) -> Any:
-        """The JSON that a program prints last."""
+        """Run a program; return the JSON in its last line."""
         ran = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", dedent(program)],
             env={**self.home.environment, "PYTHONPATH": f"{self.packages}:{Path.cwd()}"},
@@ -77,7 +77,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, installed."""
+    """Install the package; return the folder."""
     folder = tmp_path_factory.mktemp("packages")
     source = shutil.copytree(PACKAGE, folder / "source")
     target = folder / "installed"
@@ -89,7 +89,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def glossary(shared_installation: Installation, packages: Path) -> Iterator[Installed]:
-    """A tenant of the system's profile, synced."""
+    """Create and sync a tenant with the system's profile."""
     home = shared_installation.home
     (home / "tenants.yaml").write_text(TENANTS)
     (home / "terms.txt").write_text(TERMS)

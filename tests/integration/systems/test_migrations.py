@@ -1,4 +1,4 @@
-"""Tables of systems migrate with the catalog, each system by a history of its own."""
+"""Tables of systems are migrated with the catalog, each system with its own history."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def downgrade():
 
 @pytest.fixture
 def database(installation: Installation) -> Iterator[Database]:
-    """A catalog of today, with a tenant in it."""
+    """Create a catalog of the present version with a tenant."""
     database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     installation.add_tenant("acme")
     installation.session().catalog.tenants.get("acme")
@@ -55,7 +55,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def system(packages: Path, name: str, tables: dict[str, str], **declared: str) -> InstalledSystem:
-    """A system with a migration for each of its tables, by revision."""
+    """Create a system with a migration for each of its tables, by revision."""
     package = f"migrations_of_{name}_{packages.parent.name.replace('-', '_')}"
     (packages / package).mkdir(exist_ok=True)
     before: str | None = None

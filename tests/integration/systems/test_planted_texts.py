@@ -1,6 +1,6 @@
 """Core re-scans and removals reach the text in every table of every system.
 
-A system that adds a table or a column of texts, and does not declare it, fails here.
+A system that adds a table or a text column without declaring it fails here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_text_planted_in_each_table_of_a_system_is_scanned_and_removed(
 
 
 def _plant(database: Database, ref: TenantRef, table: Table) -> list[str]:
-    """Insert one row with a text of its own in each column of texts; return these texts."""
+    """Insert a row with a unique text in each text column; return these texts."""
     texts: list[str] = []
     row: dict[str, Any] = {}
     for column in table.c:

@@ -1,4 +1,4 @@
-"""A process that builds or searches the index of an agent until it or its parent is killed.
+"""Build or search the index of an agent repeatedly, until this process or its parent is killed.
 
 Arguments: `build` or `search`, `file` or `sqlite`, and the folder.
 """

@@ -1,4 +1,4 @@
-"""Agents of agents.yaml as tenants: made, changed, taken out; conflicts, and wrong files."""
+"""Agents of agents.yaml as tenants: created, changed, removed; conflicts and invalid files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAST = {"provider": "deterministic"}
 
 
 class Place:
-    """An installation, and two files of agents that tenants.yaml names."""
+    """An installation, and two agents.yaml files that tenants.yaml names."""
 
     def __init__(self, installation: Installation, root: Path) -> None:
         self.installation = installation

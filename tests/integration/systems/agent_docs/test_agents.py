@@ -40,7 +40,7 @@ FORBIDDEN = (
 
 
 class Place:
-    """A working directory with agents, and the command in it."""
+    """A working directory with agents, in which commands are run."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -331,7 +331,7 @@ def test_the_server_notices_new_files(place: Place) -> None:
 
 @pytest.fixture
 def host(place: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that starts a server and can be killed; its own child keeps the input open."""
+    """Start a program that runs a server and can be killed; its child keeps the input open."""
     place.json("index")
     script = f"exec 3<>fifo; {COMMAND} agent mcp guide <&3 & echo $!; wait"
     os.mkfifo(place.root / "fifo")

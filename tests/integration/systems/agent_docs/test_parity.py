@@ -1,8 +1,8 @@
-"""200 questions, the same answers: in memory, in files, in SQLite, in Elasticsearch and its tool.
+"""200 questions have the same answers in memory, files, SQLite, Elasticsearch, and over its tool.
 
-The corpus is documentation of this project, source code, licences of installed packages, many with
-equal text, and difficult files: with byte order marks, other line ends and scripts, and names that
-are escaped in uris.
+The corpus consists of this project's documentation, source code, licences of installed packages
+(many with equal text), and difficult files: with byte order marks, other line ends and scripts, and
+names that are escaped in URIs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ agents:
 
 @dataclass
 class Remembering:
-    """The shipped model, which embeds each text once: the stores are compared, not it."""
+    """The shipped model with a cache of vectors, because only the stores are compared."""
 
     model: Embedder = field(default_factory=OnnxEmbedder)
     known: dict[tuple[str, Purpose], Vectors] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Remembering:
 
 @dataclass(frozen=True)
 class Place:
-    """A project's folder with agents, the same as a tenant, and questions."""
+    """A project's folder with agents, the same documentation as a tenant, and questions."""
 
     root: Path
     agent: Agent
@@ -151,7 +151,7 @@ def corpus(root: Path) -> None:
 
 
 def licences_of_packages() -> list[str]:
-    """Return licences, some of them equal."""
+    """Return licences, some of which are equal."""
     found = []
     for package in sorted({d.metadata["Name"] for d in metadata.distributions()}):
         for file in metadata.files(package) or ():
@@ -163,7 +163,7 @@ def licences_of_packages() -> list[str]:
 
 
 def questions_of(texts: Sequence[str]) -> list[str]:
-    """Runs of words of the corpus, in their order or shuffled, and some of two passages."""
+    """Return word sequences of the corpus, ordered or shuffled, some from two passages."""
     chance = random.Random(20)
     found = []
     while len(found) < QUESTIONS:
@@ -181,7 +181,7 @@ def questions_of(texts: Sequence[str]) -> list[str]:
 
 
 def key_of(root: Path) -> bytes:
-    """Create the key of the commands' user; with another key they would build the index again."""
+    """Create the key of the commands' user; with another key they would rebuild the index."""
     path = root / "home/.config/rag-assets/agent-index.key"
     if not path.exists():
         path.parent.mkdir(parents=True)
@@ -317,7 +317,7 @@ def test_the_tool_answers_byte_for_byte(place: Place) -> None:
 
 
 def test_commands_serve_the_same_over_a_pipe_and_over_http(place: Place, tmp_path: Path) -> None:
-    """By processes as their users start them: `rag-assets mcp`, `serve` and `agent mcp`."""
+    """The processes are those that users start: `rag-assets mcp`, `serve` and `agent mcp`."""
     asked = place.questions[:12]
     installation, tenant = place.installation, place.tenant
     token = installation.command("tokens", "create", tenant, "--json").json["token"]

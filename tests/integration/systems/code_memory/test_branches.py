@@ -1,4 +1,4 @@
-"""Branches, rebases and the like, followed by a tenant that is asked questions meanwhile."""
+"""A tenant follows branch switches, rebases and the like while it is searched."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add(
 
 @dataclass
 class Asking:
-    """Asks the same again and again, and keeps every answer that lacks what must be there."""
+    """Repeats a search, and records every answer that lacks an expected hit."""
 
     installation: Installation
     tenant: str
@@ -93,7 +93,7 @@ class Asking:
 
 @contextmanager
 def asking(installation: Installation, tenant: str) -> Iterator[Asking]:
-    """Ask from another thread, until left."""
+    """Search in another thread until the block ends."""
     found, ended = Asking(installation, tenant), Event()
     thread = Thread(target=found.run, args=(ended,))
     thread.start()

@@ -1,4 +1,4 @@
-"""Routes and tables through the chain: derived, found, walked, withheld, and who may know them."""
+"""Routes and tables in the chain: derived, found, walked, and withheld from other readers."""
 
 from __future__ import annotations
 

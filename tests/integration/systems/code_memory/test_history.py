@@ -1,4 +1,4 @@
-"""The history of files and definitions, as agents are told it."""
+"""The history of files and definitions in the agents' tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search for the name of a definition finds the passage that defines it first."""
+"""A search for the name of a definition returns the passage that defines it first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to a service that keeps what walks met: what it answers is what a new one answers."""
+"""A long-running retriever, which caches data of walks, answers like a new one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Salaries
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A retriever that is asked again and again."""
+    """A retriever that is used for many searches."""
 
     driver: Driver
     tenant: str
@@ -40,7 +40,7 @@ class Service:
     retriever: Retriever
 
     def asked(self, query: str, *principals: str) -> list[tuple[str, str]]:
-        """The hits of the kept retriever, which are those of a new one."""
+        """Return the hits of the long-running retriever, which must equal those of a new one."""
         request = SearchRequest(query=query, caller=Caller(principals=principals))
         answer = self.retriever.search(self.tenant, request)
         with_nothing_kept = new_retriever(self.driver)

@@ -1,4 +1,4 @@
-"""Labels of source code follow from the files around it, whatever little of them is read anew."""
+"""Labels of source code follow from other files, and few files are read again for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def made(shared_installation: Installation, request: pytest.FixtureRequest) -> t
 
 
 def labels(driver: Driver, tenant: str) -> dict[str, str]:
-    """What classes are, by name: as recorded, and as the build that answers has them."""
+    """Return the labels of classes by name, which catalog and serving build must agree on."""
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
@@ -55,7 +55,7 @@ def labels(driver: Driver, tenant: str) -> dict[str, str]:
 
 @pytest.fixture
 def texts_read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The chunk_set_keys of the texts whose facts are read from the lake."""
+    """Record the chunk_set_keys of the texts whose facts are read from the lake."""
     keys: set[str] = set()
     facts = TenantLake.facts
 

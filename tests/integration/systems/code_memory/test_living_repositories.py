@@ -1,8 +1,8 @@
-"""A repository that lives: after any history a tenant holds what a fresh one makes of the files.
+"""A changing repository: after any history a tenant equals a fresh one with the same files.
 
-RAG_ASSETS_TEST_HISTORIES says how many random histories are tried. RAG_ASSETS_TEST_REPOSITORY
-names a repository of Git of which RAG_ASSETS_TEST_COMMITS commits are followed one by one, instead
-of the project's own.
+RAG_ASSETS_TEST_HISTORIES is the number of random histories. RAG_ASSETS_TEST_REPOSITORY names a Git
+repository of which RAG_ASSETS_TEST_COMMITS commits are followed one by one, instead of the
+project's own repository.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def assert_as_fresh(
     told: str,
     include: Sequence[str] = (),
 ) -> None:
-    """Compare a tenant with one that is made anew of the same files."""
+    """Fail unless a tenant equals a fresh one with the same files."""
     number = len(driver.session.catalog.tenants.all())
     fresh = f"{tenant}-fresh-{number}"
     add(installation, fresh, root, ref, include)

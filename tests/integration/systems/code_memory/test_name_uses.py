@@ -1,4 +1,4 @@
-"""Rows of names: they leave with the file, the document, the project, and show to readers only."""
+"""Rows of names leave with the file, document or project, and only readers see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the description asks of code memory, while the provider of vectors is away."""
+"""The questions of the description of code memory, without the embedding provider."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InvoiceController
 
 
 class Away(Embedders):
-    """An installation of which no embedder can be reached, and none may be asked."""
+    """An installation whose embedders cannot be reached, and must not be used."""
 
     asked = 0
 
@@ -128,7 +128,7 @@ def test_what_runs_changed_is_walked_to(retriever: Retriever, driver: Driver) ->
 
 
 def test_a_question_for_anything_else_needs_the_provider(retriever: Retriever) -> None:
-    """Without which the others would prove nothing."""
+    """Without this, the other tests would prove nothing."""
     with pytest.raises(ProviderUnavailable):
         retriever.search(TENANT, SearchRequest(query="how is anything saved here"))
     assert Away.asked

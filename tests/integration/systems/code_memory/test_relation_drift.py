@@ -1,4 +1,4 @@
-"""Relations and derived documents that were changed from outside: found, told and made anew."""
+"""Relations and derived documents changed from outside are found, reported and restored."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def indexed(shared_installation: Installation, driver: Driver) -> None:
 
 
 def rows(ctx: TenantContext) -> list[list[tuple[object, ...]]]:
-    """All symbols, edges, names and derived documents of the tenant."""
+    """Return all symbols, edges, names and derived documents of the tenant."""
     queries = [
         *(
             select(t).where(t.c.tenant == TENANT).order_by(*t.primary_key)

@@ -1,4 +1,4 @@
-"""Relations in memory: what the catalog answers in the same state, and nothing of another one."""
+"""Relations in memory give the catalog's answers of the same state, and of no other."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SECRET = {
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A tenant, whose relations are in memory."""
+    """A tenant whose relations are in memory."""
 
     driver: Driver
     root: Path
@@ -85,7 +85,7 @@ class Kept:
         return code_catalog(self.catalog).relations.readable(readable)
 
     def graph(self) -> Graph:
-        """The graph of the present state, once it is loaded."""
+        """Wait until the graph of the present state is loaded; return it."""
         return loaded(code_catalog(self.catalog).relations.graphs, self.key, self.moment().state)
 
     def write(self, source: str, files: dict[str, str]) -> None:
@@ -95,7 +95,7 @@ class Kept:
             path.write_text(text)
 
     def walked(self, name: str, *principals: str, depth: int = 1) -> set[tuple[str, str, str]]:
-        """What is told with a graph in memory."""
+        """Return the relations of a name, from a graph in memory."""
         self.graph()
         walker = Walker(self.catalog)
         view = walker.serving_view(TENANT, Caller(principals=principals))
@@ -143,7 +143,7 @@ def kept(shared_installation: Installation, driver: Driver) -> Kept:
 
 
 def everything(kept: Kept) -> tuple[list[str], list[str], list[str]]:
-    """All names that rows have, as they are stored, all short ones, and all uris."""
+    """Return all stored names, all short names, and all URIs."""
     with kept.catalog.database.begin() as connection:
         of_tenant = edges.c.tenant == TENANT
         ends = select(edges.c.target).where(of_tenant).union(select(edges.c.stated_of))
@@ -174,7 +174,7 @@ def ends_of(found: FoundEdges) -> list[tuple[str, str, str, int]]:
 
 
 def assert_same(kept: Kept, principals: Sequence[str]) -> None:
-    """The graph answers what the catalog does, for every name, short name and uri."""
+    """Fail unless graph and catalog agree on every name, short name and URI."""
     names, shorts, uris = everything(kept)
     rows, graph = kept.rows(principals), kept.graph()
     memory = GraphRelations(graph, kept.moment(principals).scopes, rows)
@@ -307,7 +307,7 @@ def test_what_changes_nothing_leaves_the_state(kept: Kept) -> None:
 
 
 def changes(ref: TenantRef) -> Iterator[tuple[str, Update | Delete]]:
-    """Statements that change what relations there are, or whose they are."""
+    """Yield statements that change relations, or their readers."""
     of_documents = documents.c.tenant == ref.id, documents.c.uri.contains("Base.php")
     one = select(documents.c.document_id).where(*of_documents).limit(1).scalar_subquery()
     held = document_index.c.tenant == ref.id, document_index.c.document_id == one
@@ -386,7 +386,7 @@ def test_writers_do_not_wait_for_each_other(kept: Kept) -> None:
 
 
 def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
-    """The rows of a text that stays are lost, are read without it, and are repaired."""
+    """The rows of an unchanged text are lost, the graph is read without them, and then repaired."""
     told = ("queries_table", STORE, "table:audit")
     assert told in kept.walked(STORE)
     graph = kept.graph()
@@ -405,7 +405,7 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
 
 
 def test_walks_beside_writers_answer_one_state(kept: Kept) -> None:
-    """While documents come and go, each answer is that of the state that was told before it."""
+    """While documents come and go, each answer is consistent with one state."""
     stop, turn = Event(), Event()
     of_tenant = documents.c.tenant == TENANT, documents.c.uri.contains("Invoice.php")
 

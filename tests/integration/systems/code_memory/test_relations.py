@@ -1,4 +1,4 @@
-"""Relations whose names follow from paths, and those of documents, tests and described APIs."""
+"""Relations by paths, and relations of documents, tests and API descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoints of code memory: who may ask what of which project."""
+"""The endpoints of code memory: who may ask what about which project."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TENANT = "doors"
 
 
 class Door:
-    """Requests of one token to the service."""
+    """Requests to the service with one token."""
 
     def __init__(self, client: TestClient, *tenants: str, **claims: Any) -> None:
         claims |= {"tenants": list(tenants), "sub": "ann", "exp": int(time.time()) + 3_000}

@@ -1,4 +1,4 @@
-"""Rules for files of several repositories: each repository's globs are for its own files."""
+"""Rules for files of several repositories: each repository's globs apply to its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of agents through the service: their events, the documents these become, and retrieval."""
+"""Runs of agents: their events, the documents made of them, and searches."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SUMMARY = {"id": "e2", "kind": "final_summary", "summary": "Invoices are rounded
 
 
 class Door:
-    """Requests of one token to the service."""
+    """Requests to the service with one token."""
 
     def __init__(self, client: TestClient, *tenants: str, **claims: Any) -> None:
         claims |= {"tenants": list(tenants), "sub": "ann", "exp": int(time.time()) + 3_000}
@@ -126,7 +126,7 @@ def door(client: TestClient) -> Door:
 
 
 def journal(installation: Installation, kind: str, expected: int) -> list[Event]:
-    """The events of a kind, once there are as many: they are written in the background."""
+    """Wait for the expected number of events of a kind, which are written in the background."""
     catalog = installation.session().catalog
     deadline = time.monotonic() + 10
     while True:

@@ -1,4 +1,4 @@
-"""References that a SCIP index resolves: exact where names alone are only possible."""
+"""References resolved by a SCIP index are exact where names alone are only possible."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ALL = Share(1, datetime.now(UTC).date())
 
 
 def repository(installation: Installation, tenant: str, **settings: object) -> MadeRepository:
-    """Make a repository of the project `shop` without its index, and a tenant for it."""
+    """Create a repository of the project `shop` without its index, and a tenant for it."""
     made = MadeRepository(installation.home.parent / "sources" / tenant)
     made.commit(FILES)
     installation.add_tenant(
@@ -69,7 +69,7 @@ def answers(driver: Driver, tenant: str) -> CodeAnswers:
 
 
 def reported(driver: Driver, tenant: str) -> str | None:
-    """Return what the report on relations says of SCIP indexes."""
+    """Return what the report on relations says about SCIP indexes."""
     with driver.locked(tenant) as ctx:
         report = relations_report(PLAIN, ctx)
         assert compare_relations(ctx, ALL).none

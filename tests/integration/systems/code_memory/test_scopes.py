@@ -1,8 +1,9 @@
-"""Random scopes: nothing that a caller may not read shows in any answer about code.
+"""Random scopes: no answer about code reveals anything that the caller may not read.
 
-Each repository of the tenant has a mark in all that it holds, beside names that all of them share.
-Callers with random grants ask every interface about all of it: no mark of a repository that they
-may not read comes back, and a name of one is answered exactly as one that there is not.
+Each repository of the tenant has a mark in all its names and texts, besides names that all
+repositories share. Callers with random grants use every interface. No mark of a repository that
+they may not read may come back, and its names must be answered exactly like names that do not
+exist.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def mark_of(number: int) -> str:
 
 
 def files_of(mark: str) -> dict[str, str]:
-    """A small application: everything in it has its mark, and meets what all of them have."""
+    """Return the files of a small application that has its mark everywhere, and shared names."""
     name = mark.title()
     index = f"[\\App\\Http\\Controllers\\{name}Controller::class, 'index']"
     asks = f"->middleware('can:view,App\\Models\\{name}')"
@@ -132,7 +133,7 @@ def files_of(mark: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The tenant, who may read what of it, and its doors.
+    """The tenant, its readers, and its interfaces.
 
     Attributes:
         scopes: of the repositories, by their names.
@@ -207,7 +208,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A caller at the doors."""
+    """A caller of the interfaces."""
 
     vault: Vault
     tenant: str
@@ -230,7 +231,7 @@ class Asking:
         return answer.text
 
     def answers(self, mark: str) -> dict[str, str]:
-        """What every interface answers about a mark, by interface and question."""
+        """Return the answers of every interface about a mark, by interface and question."""
         name = mark.title()
         project = f"/api/projects/{self.project}"
         found: dict[str, str] = {}
@@ -302,7 +303,7 @@ class Asking:
         return asyncio.run(asked())
 
     def _pages(self, mark: str) -> dict[str, str]:
-        """What an admin of these groups sees in the panel."""
+        """Return the panel pages that an admin with these groups sees."""
         claims = {"sub": "dana@acme.example", "role": "admin", "organization": "acme"}
         claims |= {"exp": int(time.time()) + 600, "groups": sorted(self.groups)}
         headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
@@ -402,7 +403,7 @@ def test_a_hidden_name_is_answered_as_one_that_there_is_not(
 
 
 def plain(answer: str, mark: str) -> str:
-    """An answer without the mark that was asked for, times, ids and scores of searches."""
+    """Return an answer without the requested mark, times, ids and scores."""
     text = answer.replace(mark, "MARK").replace(mark.title(), "Mark")
     try:
         told = json.loads(text)

@@ -1,4 +1,4 @@
-"""A repository through the chain: types of chunks, symbols and relations, and who may know them."""
+"""A repository in the chain: source types of chunks, symbols and relations, and their readers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def add(installation: Installation, tenant: str, **sources: tuple[Path, str]) ->
 
 
 def types_of(ctx: TenantContext) -> dict[tuple[str, str], str]:
-    """The source type of each entry, by the file's name and what it defines."""
+    """Return the source type of each entry, by file name and definition."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     assert serving is not None
     found = {}

@@ -1,4 +1,4 @@
-"""Settings, names that modules hand on, all types of a package: from their use to their line."""
+"""Settings, re-exported names, and all types of a package, from their use to their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of agents: what they answer about the example repository, and how much they say."""
+"""The tools of agents: their answers about the example repository, and the answers' sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uses by name: what agents are told about languages that no interpreter reads."""
+"""Uses by name: the answers of agents' tools about languages without an interpreter."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
 
 
 def parts(told: str) -> tuple[str, str]:
-    """Return the certain uses of an answer, and the possible ones."""
+    """Split an answer into the certain uses and the possible ones."""
     certain, _, rest = told.partition("possibly ")
     return certain, rest
 

@@ -1,6 +1,6 @@
-"""A service over a tenant of experience, whose embedding server returns the cosines that texts say.
+"""A service for a tenant of experience, whose embedding server returns cosines stated in texts.
 
-An entry with the words "cosine 0.81" is that near to every question without such words.
+An entry with the words "cosine 0.81" has this cosine with every question without such words.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def asked_cosine(text: str) -> float | None:
 
 @dataclass
 class Learning:
-    """One tenant of experience, through its endpoints."""
+    """A tenant of experience, through its endpoints."""
 
     client: TestClient
     driver: Driver
@@ -93,7 +93,7 @@ class Learning:
         return str(self.ok("POST", "/checkpoints", body)["checkpoint_id"])
 
     def learned(self, project: str, kind: str = "phase_completion") -> dict[str, Any]:
-        """A checkpoint, and the sync that the daemon makes of it."""
+        """Request a checkpoint, and run the sync that the daemon would run for it."""
         made = self.checkpoint(project, kind)
         self.driver.sync(self.tenant)
         found: dict[str, Any] = self.ok("GET", f"/checkpoints/{made}")
@@ -151,13 +151,13 @@ def service(installed: Installation) -> Iterator[TestClient]:
 
 @pytest.fixture
 def address(installed: Installation) -> Iterator[str]:
-    """Where the same service answers over real connections."""
+    """Yield the address of the same service over real connections."""
     with running(_backend(installed)) as address:
         yield address
 
 
 def _backend(installed: Installation) -> Backend:
-    """A backend for an event loop of its own."""
+    """Return a backend for another event loop."""
     session = installed.session()
     catalog = as_service(session)
     retriever = AsyncRetriever(catalog, session.store, session.embedders)
@@ -173,14 +173,14 @@ def learning(
     service: TestClient,
     server: EmbeddingServer,
 ) -> Learning:
-    """A tenant that has learned nothing."""
+    """Create a tenant without experience."""
     return new_learning(installed, driver, service, server)
 
 
 def new_learning(
     installed: Installation, driver: Driver, service: TestClient, server: EmbeddingServer
 ) -> Learning:
-    """A tenant whose embedding server returns the cosines that texts say."""
+    """Create a tenant whose embedding server returns the cosines stated in texts."""
     embedder = {
         "provider": "openai",
         "base_url": server.url,
@@ -194,7 +194,7 @@ def new_learning(
 
 @pytest.fixture
 def local_learning(installed: Installation, driver: Driver, service: TestClient) -> Learning:
-    """A tenant with the model that is shipped, which has learned nothing."""
+    """Create a tenant without experience that uses the shipped model."""
     return _learning(installed, driver, service, {"provider": "local"})
 
 

@@ -1,4 +1,4 @@
-"""Merges, splits, retractions and a year: counts are those of a plain recount."""
+"""Merges, splits, retractions and expiry: counts equal those of a simple recount."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.integration.systems.experience.conftest import Learning, new_learning
 def filtered(
     installed: Installation, driver: Driver, service: TestClient, server: EmbeddingServer
 ) -> Learning:
-    """A tenant with three patterns that tests only read."""
+    """Create a tenant with three patterns that tests only read."""
     learning = new_learning(installed, driver, service, server)
     project = learning.project()
     learning.failure(project, "cosine 0.90 die Münze stürzt ab", "1. Neu starten.")
@@ -51,7 +51,7 @@ def listed(learning: Learning, **parameters: Any) -> list[dict[str, Any]]:
 
 
 def patterns(learning: Learning) -> dict[str, dict[str, Any]]:
-    """The patterns by their solutions, without what each further question changes."""
+    """Return the patterns by solution, without the fields that every question changes."""
     uses = {"shown_count", "last_shown_at"}
     return {
         one["solution"]: {name: value for name, value in one.items() if name not in uses}
@@ -60,7 +60,7 @@ def patterns(learning: Learning) -> dict[str, dict[str, Any]]:
 
 
 def merged(learning: Learning, pattern: str, into: str, **more: Any) -> Any:
-    """The answer to a merge by hand."""
+    """Merge a pattern into another; return the response."""
     body = {"into": into, **more}
     return learning.send("POST", f"/patterns/{pattern}/merge", body, role="admin")
 
@@ -425,7 +425,7 @@ def test_a_hold_keeps_rows_that_are_deleted_by_their_age(learning: Learning) -> 
         connection.execute(asked)
 
     def prune_after_a_year() -> set[str]:
-        """Prune 366 days later; return which rows are left."""
+        """Prune 366 days later; return the remaining rows."""
         later = Clock(ahead=timedelta(days=366))
         with learning.driver.locked(learning.tenant) as ctx:
             prune(replace(ctx, clock=later), by="a test")

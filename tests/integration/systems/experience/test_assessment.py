@@ -1,4 +1,4 @@
-"""A chat model grades patterns: its grades are counted, its bad answers and its cap are told."""
+"""A chat model grades patterns: grades are counted, bad answers and caps are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRICES = {"input_per_million": 1.0, "output_per_million": 10.0}
 
 @pytest.fixture
 def learned(learning: Learning, installed: Installation, llmock: LLMock) -> Learning:
-    """Two patterns of two projects, and a chat model."""
+    """Create two patterns of two projects, and configure a chat model."""
     for number, problem in enumerate(("cosine 0.90 of one", "cosine 0.95 of two")):
         project = learning.project(f"P{number}")
         learning.failure(project, problem, f"Steps of {problem}.")

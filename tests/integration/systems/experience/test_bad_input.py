@@ -1,4 +1,4 @@
-"""Bad input is refused by the field that is wrong, and nothing of it is kept."""
+"""Bad input is refused with the name of the wrong field, and nothing of it is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sensor of checkpoints requests one run for those that no run has seen."""
+"""The sensor of checkpoints requests one run for those that no run has processed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.sensor_resources import sensor_resources
 
 
 def tick(learning: Learning) -> list[dg.RunRequest]:
-    """Evaluate the sensor; returns the runs that it requests for the tenant."""
+    """Evaluate the sensor; return the runs that it requests for the tenant."""
     with dg.build_sensor_context(
         instance=learning.driver.session.instance, resources=sensor_resources()
     ) as context:

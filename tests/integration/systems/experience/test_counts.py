@@ -1,4 +1,4 @@
-"""Whatever is done to experience in whatever order, its counts are those of a plain recount."""
+"""After any sequence of operations, the counts of experience equal those of a simple recount."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = st.tuples(
 
 @dataclass
 class Told:
-    """An entry, as the recount knows it."""
+    """An entry of the recount."""
 
     id: str
     project: str
@@ -37,7 +37,7 @@ class Told:
 
 @dataclass
 class Recount:
-    """Counts everything anew from what was done, in the plainest way."""
+    """Counts everything again from the list of operations, in the simplest way."""
 
     entries: list[Told] = field(default_factory=list)
     parents: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Recount:
             entry.home = same[0].home if same else entry.id
 
     def forget(self) -> None:
-        """Drop what belongs to patterns without entries."""
+        """Drop the data of patterns without entries."""
         living = set(self.roots())
         self.said = {key: what for key, what in self.said.items() if self.root(key[1]) in living}
         self.parents = {child: of for child, of in self.parents.items() if self.root(of) in living}
@@ -89,7 +89,7 @@ class Recount:
 
 @dataclass
 class History:
-    """Does the same to the system and to the recount."""
+    """Applies the same operations to the system and to the recount."""
 
     learning: Learning
     projects: list[str]

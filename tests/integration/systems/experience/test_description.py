@@ -1,4 +1,4 @@
-"""What the description of the endpoints of experience promises, with generated requests."""
+"""The OpenAPI description of the endpoints of experience, checked with generated requests."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_answers_are_as_described(
 
 
 def _is_sent(value: object) -> bool:
-    """Whether a client sends a value of a query at all."""
+    """Return whether a client sends a query parameter with this value."""
     values = value if isinstance(value, list) else [value]
     return value != {} and any(one is not None for one in values)
 
 
 def _name_what_is_there(case: Case, project: str, entry: str) -> None:
-    """Ask about the project and the entry that are known."""
+    """Ask about the existing project and entry."""
     known = {"project_id": project, "pattern_id": entry, "entry_id": entry}
     body = case.body if isinstance(case.body, dict) else {}
     for name, value in known.items():

@@ -1,4 +1,4 @@
-"""From a captured entry to a pattern that answers the question of another project."""
+"""From a captured entry to a pattern that answers a question of another project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of an orchestrator is whole at every interface: HTTP, MCP and the command line."""
+"""The loop of an orchestrator is complete in every interface: HTTP, MCP and the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.systems.experience.conftest import Learning
 
 
 class Interface(ABC):
-    """One way through the loop; each step returns what the interface answers."""
+    """An interface for the loop; each step returns the interface's answer."""
 
     def __init__(self, learning: Learning, installed: Installation, folder: Path) -> None:
         self.learning, self.installed, self.folder = learning, installed, folder
@@ -150,7 +150,7 @@ class CommandLine(Interface):
 
 
 def walked(interface: Interface) -> dict[str, dict[str, Any]]:
-    """The answers of one loop, in which one entry helps twice."""
+    """Run one loop in which an entry helps twice; return the answers."""
     project = str(uuid.uuid4())
     entry = {
         "entry_type": "failure_solution",

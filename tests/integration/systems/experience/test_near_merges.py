@@ -1,4 +1,4 @@
-"""Entries in other words become one pattern, and what turns a solution round keeps them apart."""
+"""Entries in other words are merged into one pattern, unless their solutions contradict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS = "Repeat the header and break rows between pages."
 
 
 def learn(learning: Learning, problem: str, steps: str) -> int:
-    """How many of one entry of another project were merged."""
+    """Add an entry of another project; return how many entries were merged."""
     project = learning.project()
     learning.failure(project, problem, steps)
     merged: int = learning.learned(project)["merged"]

@@ -1,4 +1,4 @@
-"""A project is of the token that made it, or of its organization: for others it is unknown."""
+"""A project belongs to the token that created it, or to its organization; others get 404."""
 
 from __future__ import annotations
 

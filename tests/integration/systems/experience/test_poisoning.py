@@ -1,4 +1,4 @@
-"""What one contributor can do to the others' answers: little, and it can be taken back."""
+"""One contributor can change others' answers only a little, and this can be undone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.integration.systems.experience.conftest import Learning
 
 
 def spellings(text: str, count: int) -> list[str]:
-    """A text in so many ways to write it, which differ in capitals alone."""
+    """Return so many spellings of a text, which differ only in capitals."""
     letters = [at for at, letter in enumerate(text) if letter.isalpha()]
     found = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Of a tenant of experience orchestrators alone ask; admins manage; members do neither."""
+"""Roles in a tenant of experience: orchestrators ask, admins manage, members do neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solutions about code that has changed since come after all others, and say so."""
+"""Solutions about code that has changed since come last, and say so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.integration.systems.experience.conftest import Learning
 
 @pytest.fixture
 def code(learning: Learning, installed: Installation) -> Path:
-    """The folder of a tenant of code, which the experience is about."""
+    """Create the tenant of code that the experience refers to; return its folder."""
     name = f"{learning.tenant}-code"
     folder = installed.add_tenant(name, **FAST)
     (folder / "docs").mkdir()

@@ -1,4 +1,4 @@
-"""Failures that are told by their traces: found by the error itself, whatever surrounds it."""
+"""Failures with stack traces are found by the error itself, whatever surrounds it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAGED = knowledge_staging.c
 
 
 def trace(error: str, module: str, frames: int = 30, root: str = "/app") -> str:
-    """A trace of Python whose innermost frame is in a module of the project."""
+    """Return a Python traceback whose innermost frame is in a module of the project."""
     lines = [
         f'  File "{root}/lib/python3.11/site-packages/framework/layer_{number}.py",'
         f" line {number * 3}, in call_{number}\n    return self.next(request)"

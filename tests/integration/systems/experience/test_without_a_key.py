@@ -1,4 +1,4 @@
-"""Without a provider's key questions say so, captures are staged, and checkpoints wait for it."""
+"""Without a provider's key, questions report it, captures are staged, and checkpoints wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.integration.systems.experience.conftest import Learning
 
 @pytest.fixture
 def keyless(learning: Learning, installed: Installation, server: EmbeddingServer) -> Learning:
-    """A tenant whose provider has no key."""
+    """Create a tenant whose provider has no key."""
     embedder = {
         "provider": "openai",
         "base_url": server.url,

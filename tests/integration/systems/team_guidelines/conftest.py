@@ -1,6 +1,6 @@
-"""Projects of team guidelines whose embedding server returns the cosines that texts ask for.
+"""Projects of team guidelines whose embedding server returns cosines stated in texts.
 
-A passage that holds the words "cosine 0.81" is that near to every task.
+A passage with the words "cosine 0.81" has this cosine with every task.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Guidelines:
         return KeyRing(self.catalog, self.driver.session.settings)
 
     def begin_with(self, **beginning: Any) -> None:
-        """Have new projects begin with this beside the gateways."""
+        """Set the settings of new projects, in addition to the gateways."""
         providers = [
             {"provider": "openai", "base_url": self.server.url, "price": {"per_million": 1}},
             {"provider": "gemini", "base_url": self.server.origin, "price": {"per_million": 1}},
@@ -98,7 +98,7 @@ class Guidelines:
         return self.projects.put(named, ProjectSettings(**settings)).record
 
     def project(self, organization: str, project: str, **files: str) -> TenantRecord:
-        """A project with a key, guidelines switched on, and these files, synced."""
+        """Create a synced project with a key, these files, and guidelines switched on."""
         record = self.put(organization, project)
         self.switch(organization, on=True)
         self.give_key(organization)
@@ -117,7 +117,7 @@ class Guidelines:
     def within(
         self, work: Callable[[Contexts], Awaitable[T]], store: VectorStore | None = None
     ) -> T:
-        """Make contexts in an event loop."""
+        """Build contexts in an event loop."""
         session = self.driver.session
 
         async def run() -> T:
@@ -133,7 +133,7 @@ class Guidelines:
     def context(
         self, record: TenantRecord, task: str = "locators", *, store: Any = None, **given: Any
     ) -> GuidelinesContext:
-        """The context of a task, of the project as it is now."""
+        """Return the context of a task for the project in its present state."""
         request = ContextRequest(task=task, **given)
         present = self.catalog.tenants.get(record.id)
         return self.within(lambda contexts: contexts.build(present, request, Caller()), store)
@@ -162,7 +162,7 @@ def guidelines(
 
 @pytest.fixture(autouse=True)
 def _healthy(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No fault outlives its test."""
+    """Remove the server's faults after each test."""
     yield
     if "guidelines" in request.fixturenames:
         server: EmbeddingServer = request.getfixturevalue("guidelines").server

@@ -1,4 +1,4 @@
-"""`rag-assets guidelines`: what the endpoints do, for operators."""
+"""`rag-assets guidelines`: the operations of the endpoints, for operators."""
 
 from __future__ import annotations
 

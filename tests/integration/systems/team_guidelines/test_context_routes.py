@@ -56,7 +56,7 @@ def backend(guidelines: Guidelines) -> Backend:
 
 
 class Service:
-    """A service, and who asks."""
+    """A service, and its callers."""
 
     def __init__(self, client: TestClient) -> None:
         self.client = client

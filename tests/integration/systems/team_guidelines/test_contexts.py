@@ -1,4 +1,4 @@
-"""Contexts: passages of documents, else the plain text, else nothing, whatever fails."""
+"""Contexts: passages of documents, otherwise the plain text, otherwise none, in every failure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TASKS = int(os.environ.get("RAG_ASSETS_ISOLATION_TASKS", "60"))
 def expected(
     *, flag: bool, documents: str | None, key: bool, provider: bool, index: bool
 ) -> str | None:
-    """Why there are no passages; None where there are."""
+    """Return the reason why there are no passages; None if there are some."""
     if not flag:
         return "feature-off"
     if documents is None:
@@ -89,7 +89,7 @@ def test_the_table_of_fallbacks(guidelines: Guidelines, documents: str | None) -
 
 
 def bytes_of_graphs(guidelines: Guidelines, index: str) -> int:
-    """The size of an index's HNSW graphs, which its segments without any add nothing to."""
+    """Return the size of an index's HNSW graphs; segments without a graph add nothing."""
     url = guidelines.installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
     said = httpx.get(f"{url}/{index}/_stats/dense_vector").json()
     vectors = said["indices"][index]["total"]["dense_vector"]

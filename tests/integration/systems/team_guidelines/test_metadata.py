@@ -1,4 +1,4 @@
-"""Guidelines that were indexed before their entries had the ids of their project."""
+"""Guidelines indexed by a version whose entries did not have the ids of their project."""
 
 from __future__ import annotations
 

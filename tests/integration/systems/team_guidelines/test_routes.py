@@ -1,4 +1,4 @@
-"""Team guidelines over HTTP: every request below /api, with each of its answers."""
+"""Team guidelines over HTTP: every endpoint below /api, with each of its responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KEY = "sk-proj-planted0123456789abcdefWXYZ"
 
 @dataclass
 class Guidelines:
-    """A client of an application: an admin of its organization, if nothing else is said."""
+    """An application's client, by default an admin of its organization."""
 
     api: Api
     address: str
@@ -81,7 +81,7 @@ class Guidelines:
         )
 
     def project(self, name: str, *, key: bool = True, **settings: Any) -> str:
-        """A new project that may be uploaded to; returns its id."""
+        """Create a project that accepts uploads; return its id."""
         self._made[name] += 1
         project = f"{name}-{self._made[name]}"
         assert self.ask("PUT", f"/projects/{project}", settings).status_code == 201
@@ -108,7 +108,7 @@ class Guidelines:
         return found
 
     def found(self, project: str, query: str) -> set[str]:
-        """The titles that a search of the project finds, whatever their cosine."""
+        """Return the titles that a search of the project finds, with any cosine."""
         answer = self.client.post(
             "/rag/query",
             json={"query": query, "tenant": self.tenant(project), "min_score": -1.0},
@@ -380,7 +380,7 @@ def test_a_document_from_its_upload_to_its_end(guidelines: Guidelines) -> None:
 
 
 def metadata_of(guidelines: Guidelines, project: str) -> list[dict[str, Any]]:
-    """What every entry of a project's serving build has as metadata."""
+    """Return the metadata of every entry in a project's serving build."""
     ctx = guidelines.api.installation.context(guidelines.tenant(project))
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     assert serving is not None
@@ -843,7 +843,7 @@ def test_a_document_that_is_deleted_in_every_stage_leaves_nothing(guidelines: Gu
 
 
 def openai_vectors(numbers: Callable[[int], list[float]], left_out: int = 0) -> Spoilt:
-    """An answer of OpenAI whose vectors are these numbers, without the last ones."""
+    """Return a fault: OpenAI's response has these vectors, without the last ones."""
 
     def change(answer: dict[str, Any]) -> dict[str, Any]:
         rows = [
@@ -856,7 +856,7 @@ def openai_vectors(numbers: Callable[[int], list[float]], left_out: int = 0) -> 
 
 
 def gemini_vectors(numbers: Callable[[int], list[float]], left_out: int = 0) -> Spoilt:
-    """The same of Gemini."""
+    """Return a fault: Gemini's response has these vectors, without the first ones."""
 
     def change(answer: dict[str, Any]) -> dict[str, Any]:
         rows = [{"values": numbers(at)} for at, _ in enumerate(answer["embeddings"])]

@@ -1,4 +1,4 @@
-"""Rules: documents that apply always, or to files, beside the passages that are found."""
+"""Rules: documents that always apply, or apply to files, besides the passages found."""
 
 from __future__ import annotations
 

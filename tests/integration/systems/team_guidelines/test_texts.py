@@ -1,4 +1,4 @@
-"""The plain text of a project: who replaces what, what is refused, and with whom it goes."""
+"""The plain text of a project: replacing it, refusals, and its deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workspace over the service: a tree of pages with a mark in each document, and its callers."""
+"""A workspace and its service: a tree of pages, a mark in each document, and callers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @dataclass(frozen=True)
 class Person:
-    """Who asks: a subject with its groups and its role."""
+    """A caller: a subject with its groups and its role."""
 
     name: str
     role: str = "member"
@@ -50,7 +50,7 @@ class Person:
 
     @property
     def principals(self) -> tuple[str, ...]:
-        """The names that grants may be for."""
+        """Return the names to which scopes can be granted."""
         named = (self.name, *(f"group:{group}" for group in self.groups))
         return named if self.role == "guest" else (*named, "members")
 
@@ -68,7 +68,7 @@ class Workspace:
         return self.driver.session.catalog
 
     def token(self, person: Person) -> str:
-        """What somebody asks with."""
+        """Return a person's token."""
         claims: dict[str, Any] = {"sub": person.name, "groups": [*person.groups]}
         claims |= {"role": person.role, "tenants": [self.id], "exp": int(time.time()) + 3_000}
         return jwt.encode(claims, SECRET)
@@ -83,7 +83,7 @@ class Workspace:
         lines: Sequence[Any] = (),
         **parameters: Any,
     ) -> Any:
-        """What a request is answered with."""
+        """Send a request; return the response."""
         headers = {"Authorization": f"Bearer {self.token(by)}", **ACCEPT}
         given: dict[str, Any] = {"json": body}
         if lines:
@@ -94,21 +94,21 @@ class Workspace:
         )
 
     def put(self, uuid: str, **said: Any) -> dict[str, Any]:
-        """Put a page, which is not refused."""
+        """Push a page; fail if it is refused."""
         answer = self.send("PUT", f"/rag/tree/{uuid}", said, by=ADMIN)
         assert answer.status_code == 200, answer.text
         done: dict[str, Any] = answer.json()
         return done
 
     def put_lines(self, lines: Sequence[Any], *, by: Person | None = None) -> list[dict[str, Any]]:
-        """Put pages as lines; what became of each."""
+        """Push pages as lines; return the outcome of each."""
         answer = self.send("POST", "/rag/tree", by=by or ADMIN, lines=lines)
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["lines"]
         return found
 
     def push(self, texts: Mapping[str, str], *, kind: str = "page", on: str = "") -> None:
-        """Push a record of each id with a text; all but pages and templates hang on a page."""
+        """Push a record with each id and text; all except pages and templates belong to a page."""
         lines = [
             {"op": "put", "type": kind, "id": source_id, **_body(kind, content, on)}
             for source_id, content in texts.items()
@@ -119,11 +119,11 @@ class Workspace:
         assert outcomes <= {"queued", "unchanged"}, answer.text
 
     def sync(self) -> Counter[str]:
-        """Index what was pushed, and let entries follow moved pages; returns what was done."""
+        """Index pushed records, and move entries with their pages; return the counts."""
         return self.driver.sync(self.id)
 
     def ask(self, by: Person, query: str, **body: Any) -> list[dict[str, Any]]:
-        """The hits of a question by words."""
+        """Return the hits of a word search."""
         given = {"query": query, "mode": "text", "top_k": 20, **body}
         answer = self.send("POST", "/rag/query", given, by=by)
         assert answer.status_code == 200, answer.text
@@ -138,7 +138,7 @@ ADMIN = Person("chief", "admin")
 def workspace_of(
     installation: Installation, driver: Driver, tenant: str, **config: Any
 ) -> Iterator[Workspace]:
-    """A new workspace with a source of records."""
+    """Create a workspace with a source of records."""
     sources = [{"name": "pushed", "type": "records"}]
     entry = {**FAST, "profile": "workspace", "sources": sources, **config}
     installation.add_tenant(tenant, **entry)
@@ -149,7 +149,7 @@ def workspace_of(
 
 
 def service_of(session: Session) -> FastAPI:
-    """The service, as `serve` makes it."""
+    """Build the service as `serve` does."""
     catalog = as_service(session)
     retriever = AsyncRetriever(catalog, session.store, session.embedders)
     models = ChatModels(catalog, session.settings)
@@ -160,7 +160,7 @@ def service_of(session: Session) -> FastAPI:
 
 @contextmanager
 def served(session: Session) -> Iterator[str]:
-    """The service over real connections, meanwhile; yields its address."""
+    """Run the service over real connections within the block; yield its address."""
     server = uvicorn.Server(config(service_of(session)))
     listener = listening("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -188,5 +188,5 @@ def _body(kind: str, content: str, on: str) -> dict[str, Any]:
 
 
 def marks_in(hits: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The words of hits that begin with `mark`."""
+    """Return the words with `mark` in the texts of hits."""
     return {word.strip(".") for hit in hits for word in hit["text"].split() if "mark" in word}

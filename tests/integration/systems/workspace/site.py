@@ -1,4 +1,4 @@
-"""A workspace behind the service: records pushed by an admin, questions of its people."""
+"""A workspace behind the service: an admin pushes records, and its members search."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Site:
     Args:
         tenant: its id.
         client: of the service.
-        installation: that it is in.
+        installation: to which it belongs.
         driver: syncs it.
     """
 
@@ -53,23 +53,23 @@ class Site:
         self.catalog = driver.session.catalog
 
     def headers(self, role: str = "admin", subject: str = "ann") -> dict[str, str]:
-        """With a token."""
+        """Return headers with a token."""
         claims = {"sub": subject, "tenants": [self.id], "role": role}
         claims["exp"] = int(time.time()) + 3_000
         return {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
 
     def send(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        """A request of an admin, or of another role or subject."""
+        """Send a request, by default as an admin."""
         return self.client.request(method, path, json=body, headers=self.headers(**more))
 
     def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
-        """Push a record; returns the outcome."""
+        """Push a record; return the outcome."""
         answer = self.send("PUT", f"/rag/records/{source_type}/{source_id}", body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["outcome"])
 
     def lines(self, lines: Sequence[Any]) -> list[dict[str, Any]]:
-        """Push many; what became of each."""
+        """Push many records; return the outcome of each."""
         content = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
         answer = self.client.post(
             "/rag/records", content=content, headers={**self.headers(), "Content-Type": LINES}
@@ -79,26 +79,26 @@ class Site:
         return found
 
     def put_content(self, source_id: str, content: bytes) -> Any:
-        """Put the content of a file."""
+        """Push the content of a file."""
         path = f"/rag/records/file/{source_id}/content"
         return self.client.put(path, content=content, headers=self.headers())
 
     def grant(self, *pages: str, principal: str = "ann") -> None:
-        """Put pages that somebody reads alone."""
+        """Push pages that only one person reads."""
         for page in pages:
             said = {"inherit": False, "read": [principal]}
             answer = self.send("PUT", f"/rag/tree/{page}", said)
             assert answer.status_code == 200, answer.text
 
     def hits(self, query: str, **body: Any) -> list[dict[str, Any]]:
-        """What is found."""
+        """Return the hits of a question."""
         answer = self.send("POST", "/rag/query", {"query": query, "mode": "text", **body})
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["hits"]
         return found
 
     def status(self) -> dict[str, Any]:
-        """Of the workspace."""
+        """Return the status of the workspace."""
         found: dict[str, Any] = self.send("GET", "/rag/status").json()
         return found
 
@@ -107,7 +107,7 @@ class Site:
         return self.driver.sync(self.id)
 
     def embedded(self) -> int:
-        """Texts that were embedded by a sync now."""
+        """Sync; return the number of embedded texts."""
         return int(self.sync()["embedded"])
 
 

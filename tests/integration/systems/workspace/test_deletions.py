@@ -1,4 +1,4 @@
-"""A page that is deleted takes all that hangs on it, by whichever door."""
+"""A deleted page takes its records and subpages with it, through every interface."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def push(site: Site, type_: str, id_: str, **body: Any) -> None:
 
 
 def hang(site: Site) -> None:
-    """A page with a comment and a file, and below it a page with a comment, and a database."""
+    """Push a page with a comment, a file, a subpage with a comment, and a database."""
     for uuid, said in (
         ("other", {}),
         ("top", {}),

@@ -1,4 +1,4 @@
-"""What the description of the endpoints of workspaces promises, with generated requests."""
+"""The OpenAPI description of the endpoints of workspaces, checked with generated requests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def site(shared_installation: Installation) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[str]:
-    """Where the same workspace is answered for over real connections."""
+    """Serve the same workspace over real connections; yield the address."""
     session = site.driver.session
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     chat_models = ChatModels(session.catalog, session.settings)
@@ -97,7 +97,7 @@ def test_answers_are_as_described(site: Site, address: str, mode: GenerationMode
 
 
 def _codes(site: Site, operation: APIOperation[Any, Any], mode: GenerationMode) -> set[int]:
-    """Send what fits the description, or does not; returns how it was answered."""
+    """Send requests that fit the description, or do not; return the status codes."""
     checks = [*CHECKS.get_by_names([*CONFORMS, "response_schema_conformance"])]
     if mode is GenerationMode.NEGATIVE and operation.path in NO_OTHER_REASON:
         checks += CHECKS.get_by_names(["negative_data_rejection"])
@@ -126,7 +126,7 @@ def _codes(site: Site, operation: APIOperation[Any, Any], mode: GenerationMode) 
 
 
 def _name_what_is_there(case: Case, site: Site, known: str | None) -> None:
-    """Ask for the only source, and, of those that are given, about a record that is valid."""
+    """Ask for the only source, and for a valid record if one is known."""
     query = case.query if isinstance(case.query, dict) else {}
     for name in ("tenant", "source"):
         query.pop(name, None)
@@ -162,6 +162,6 @@ def _name_a_record(case: Case, site: Site, known: str) -> None:
 
 
 def _says_each_once(case: Case) -> bool:
-    """Of a parameter that is given several times the last counts, which may be a valid one."""
+    """Return whether no parameter is repeated: the last value counts, and may be valid."""
     given = {k: v for k, v in dict(case.query or {}).items() if k != "principal"}
     return not any(isinstance(value, list) for value in given.values())

@@ -1,4 +1,4 @@
-"""People's edits are found before a large page or a bulk import that a slow embedder works on."""
+"""Edits are found before a large page or a bulk import that a slow embedder is processing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW = {"provider": "deterministic", "seconds_per_text": 0.1}
 
 @contextmanager
 def followed(site: Site) -> Iterator[Callable[[], None]]:
-    """Sync a workspace all the time, as the change watcher does; yields what tells of a change."""
+    """Sync continuously, as the change watcher does; yield a function that reports a change."""
     changed, stopped = Event(), Event()
     driver = Driver(site.installation, has_changed=changed.is_set)
     errors: list[BaseException] = []
@@ -47,7 +47,7 @@ def followed(site: Site) -> Iterator[Callable[[], None]]:
 
 
 def edit(site: Site, tell: Callable[[], None], count: int) -> None:
-    """Push comments one after the other at random moments, and wait until each is found."""
+    """Push comments one by one at random moments, and wait until each is found."""
     chance = random.Random(7)
     for number in range(count):
         time.sleep(chance.uniform(0.0, 3.0))

@@ -1,4 +1,4 @@
-"""Contents of files that are put again and again: each run indexes the one that it has listed."""
+"""Contents of files that are pushed repeatedly: each run indexes the content that it has listed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def put(site: Site, number: int) -> None:
 
 
 def shown(site: Site) -> int | None:
-    """The number in the content that is found."""
+    """Return the number in the content that is found."""
     hits = site.hits("clock pangolins")
     if not hits:
         return None
@@ -70,7 +70,7 @@ def kept(site: Site) -> int:
 
 
 def between_stages(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], Any]) -> None:
-    """Have something done after the listing, and something else after parsing."""
+    """Call one function after the listing, and another one after parsing."""
     for name, act in zip(("list_documents", "parse_documents"), acts, strict=True):
         monkeypatch.setattr(driving, name, _and_then(getattr(driving, name), act))
 

@@ -1,4 +1,4 @@
-"""A process that is killed while it moves pages leaves the tree as it was, or as it should be."""
+"""A process killed while it moves pages leaves the tree in the old or the new state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ with Session() as session:
 
 
 def wrong(tree: Tree) -> list[str]:
-    """What does not follow from what the pages say."""
+    """Return the rows that contradict the pages."""
     pages = dict(tree.lists.all(tree.ref.id))
     by_uuid = {page.uuid: page for page in pages}
     scopes = {page.uuid: scope for page, scope in pages.items()}

@@ -1,4 +1,4 @@
-"""Single pushes go ahead of lines, in listings as in slices, and nothing is left out by that."""
+"""Single pushes come before bulk lines, in listings and slices, and no record is left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def site(shared_installation: Installation, request: pytest.FixtureRequest) -> I
 
 @pytest.fixture
 def hasty(shared_installation: Installation, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """Lists three lines in a run."""
+    """Return a driver that lists three lines in a run."""
     monkeypatch.setattr(listing, "_LINES", 3)
     return Driver(shared_installation, SliceLimits(list_seconds=0))
 
@@ -94,7 +94,7 @@ def test_a_build_answers_once_all_lines_are_listed(site: Site, hasty: Driver) ->
 
 
 def test_what_is_listed_and_not_indexed_ends_no_sync(site: Site, hasty: Driver) -> None:
-    """Lines of an archived database are listed, and there is nothing else to be done with them."""
+    """Lines of an archived database are listed, and need no other work."""
     site.send("PUT", "/rag/tree/db", {"kind": "database", "archived": True})
     row = {"op": "put", "type": "db_row", "database_uuid": "db", "values": []}
     assert len(site.lines([{**row, "id": f"r-{number}"} for number in range(LINES)])) == LINES
@@ -104,7 +104,7 @@ def test_what_is_listed_and_not_indexed_ends_no_sync(site: Site, hasty: Driver) 
 
 
 def lanes_of(site: Site) -> dict[str, tuple[int, int | None]]:
-    """Of records by id: the lane, and that of the document where it is listed."""
+    """Return the lane of each record by id, and the lane of its document if it is listed."""
     query = (
         "SELECT r.source_id, r.lane, d.lane FROM rag_catalog.source_records r"
         " LEFT JOIN rag_catalog.documents d USING (tenant, document_id) WHERE r.tenant = :t"

@@ -1,4 +1,4 @@
-"""Limits of a workspace's writes: large files, encrypted ones, and the records of a token."""
+"""Limits of writes to a workspace: large and encrypted files, and the records of a token."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_file_over_fifty_mib_is_refused_and_nothing_of_it_is_kept(site: Site) 
 
 
 def files_of(site: Site) -> list[Path]:
-    """Contents of the workspace that are stored, begun ones included."""
+    """Return the stored contents of the workspace, including incomplete ones."""
     root = Path(site.driver.session.settings.blobs_url) / site.id
     return sorted(path for path in root.rglob("*") if is_blob(path))
 
@@ -125,7 +125,7 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
 
 
 def streamed_in_pieces(content: bytes) -> Iterator[bytes]:
-    """Content whose length is not told."""
+    """Yield content in parts, without its length."""
     for at in range(0, len(content), 1 << 20):
         yield content[at : at + (1 << 20)]
 

@@ -1,4 +1,4 @@
-"""Another model of a workspace, as its application chooses it: a real one, served as ollama."""
+"""An application chooses another model for its workspace: a real one, served like Ollama."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD = 0.6
 
 @dataclass(frozen=True)
 class Found:
-    """What is judged of a hit."""
+    """The parts of a hit that are judged."""
 
     uri: str
     document_id: str
@@ -57,7 +57,7 @@ ASKED = tuple(question for question in questions() if question.record in PAGES)
 
 
 def asked(workspace: Workspace, which: Sequence[Question] = ASKED) -> dict[str, tuple[Found, ...]]:
-    """What the askers find by vectors."""
+    """Return the hits of vector searches, by question."""
     found = {}
     for question in which:
         who = people()[question.asker]
@@ -110,7 +110,7 @@ def test_a_served_model_follows_and_the_former_one_answers_until_then(
 
 
 def asked_during(workspace: Workspace, work: Any) -> list[tuple[Found, ...]]:
-    """The answers to one question until something is done."""
+    """Repeat a question while a function runs; return the answers."""
     answers: list[tuple[Found, ...]] = []
     stop = threading.Event()
 

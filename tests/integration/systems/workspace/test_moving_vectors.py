@@ -1,4 +1,4 @@
-"""Vectors move to pgvector and back while people ask over HTTP, and records are pushed."""
+"""Vectors move to pgvector and back during searches over HTTP and pushes of records."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def workspace(
 
 
 def word_of(number: int) -> str:
-    """The word of a record."""
+    """Return the word of a record."""
     return "".join(random.Random(f"word {number}").choices("bcdfghklmnprstvwz", k=9))
 
 
 def edit(workspace: Workspace, number: int, edition: str) -> None:
-    """Push a record that none of those who ask reads, so that it takes no candidate's place."""
+    """Push a record that no caller reads, so that it cannot replace a candidate."""
     text = {f"edited-{number}": f"Edition {edition} of {number}."}
     workspace.push(text, kind="comment", on="edited")
 
@@ -87,7 +87,7 @@ def found_in(answer: httpx.Response) -> Found:
 
 
 def expected_answers(workspace: Workspace, origin: str) -> dict[Key, Found]:
-    """The answers to all questions, before anything moves."""
+    """Return the answers to all questions before vectors move."""
     for number in range(EDITED):
         edit(workspace, number, "a")
     workspace.sync()
@@ -104,12 +104,12 @@ def expected_answers(workspace: Workspace, origin: str) -> dict[Key, Found]:
 
 @dataclass
 class Asking:
-    """People who ask all the time, each question known with its answer, and one who pushes.
+    """Callers that repeat questions with known answers, and one that pushes records.
 
     Attributes:
-        expected: the hits of each.
-        faults: what was raised, refused, degraded, or other than expected.
-        answered: how many answers there were, by where vectors were when each had come.
+        expected: the hits of each question.
+        faults: errors, refusals, degraded and unexpected answers.
+        answered: numbers of answers, by the back end that had the vectors.
     """
 
     workspace: Workspace
@@ -121,7 +121,7 @@ class Asking:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def meanwhile(self) -> AbstractContextManager[None]:
-        """Ask and push while the block is under way."""
+        """Search and push within the block."""
         loops = (partial(self._loop, seed) for seed in range(2))
         return beside(self._stop, *loops, self._push)
 
@@ -162,7 +162,7 @@ class Asking:
 
 
 def is_same(found: Found, expected: Found) -> bool:
-    """Whether hits are those that were expected, in their order."""
+    """Return whether hits are as expected, in the same order."""
     return [id_ for id_, _ in found] == [id_ for id_, _ in expected] and [
         score for _, score in found
     ] == pytest.approx([score for _, score in expected], abs=1e-4)

@@ -1,4 +1,4 @@
-"""Input that no application should send: each piece is refused by itself, and nothing else is."""
+"""Invalid input: each invalid line is refused separately, and no valid one is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of writes in a workspace: of a page and its blocks, and of what goes with a page."""
+"""The order of writes in a workspace: pages, their blocks, and records deleted with a page."""
 
 from __future__ import annotations
 

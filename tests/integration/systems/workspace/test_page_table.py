@@ -1,4 +1,4 @@
-"""A workspace's tree in Postgres: what a change does to documents, grants and scopes."""
+"""A workspace's tree in Postgres: effects of changes on documents, grants and scopes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Tree:
-    """A tenant's tree, and documents that hang on its pages."""
+    """A tenant's tree, and documents of its pages."""
 
     def __init__(self, catalog: Catalog, ref: TenantRef) -> None:
         self.catalog, self.ref = catalog, ref
@@ -57,7 +57,7 @@ class Tree:
         self.catalog.documents.record(self.ref, changes, lane=0)
 
     def scopes(self) -> dict[str, str]:
-        """The scope of each document's page, as its documents have it."""
+        """Return the scope of each page, as its documents have it."""
         return {
             one.page_uuid or "": one.access_scope for one in self.catalog.documents.all(self.ref.id)
         }

@@ -1,4 +1,4 @@
-"""Vectors of a workspace in pgvector: there and back, outages, drift, removal."""
+"""Vectors of a workspace in pgvector: moves in both directions, outages, drift, removal."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Workspace:
         (self.folder / scope / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
 
     def choose(self, backend: str) -> None:
-        """What the settings of its application say, here by its operator."""
+        """Choose the vector back end, as the application's settings do, and sync."""
         self.installation.configure(self.id, workspace={"vector_backend": backend})
         self.driver.sync(self.id)
 
@@ -307,12 +307,12 @@ def test_a_missed_write_ends_its_answers_until_it_has_caught_up(workspace: Works
 
 @dataclass
 class Asking:
-    """Threads that ask all the time, and one that edits other documents.
+    """Threads that repeat searches, and one that edits other documents.
 
     Attributes:
         expected: the hits of each question, in their order.
-        faults: what was raised, and answers that were others.
-        answered: how many answers there were, by where vectors were when each had come.
+        faults: errors and unexpected answers.
+        answered: numbers of answers, by the back end that had the vectors.
     """
 
     workspace: Workspace
@@ -322,7 +322,7 @@ class Asking:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def meanwhile(self) -> AbstractContextManager[None]:
-        """Ask and edit while the block is under way."""
+        """Search and edit within the block."""
         asking = (partial(self._ask, number) for number in range(ASKING))
         return beside(self._stop, *asking, self._edit)
 
@@ -367,7 +367,7 @@ def test_no_answer_fails_is_mixed_or_short_while_vectors_move(workspace: Workspa
 
 
 def write_edition(workspace: Workspace, number: int, edition: str) -> None:
-    """Save a page that is edited, as a whole."""
+    """Replace an edited page atomically."""
     path = workspace.folder / "public" / f"edited-{number}.md"
     draft = workspace.folder / f"draft-{number}"
     draft.write_text(f"# Edited {number}\n\nThis is edition {edition} of {number}.\n")
@@ -375,7 +375,7 @@ def write_edition(workspace: Workspace, number: int, edition: str) -> None:
 
 
 def answers_beside_edits(workspace: Workspace) -> dict[str, list[tuple[str, float]]]:
-    """Questions whose first hits are the same whatever edition of each edited page is indexed."""
+    """Return questions whose first hits do not depend on the editions of edited pages."""
     found = []
     for edition in "ab":
         for number in range(EDITED):
@@ -392,7 +392,7 @@ def answers_beside_edits(workspace: Workspace) -> dict[str, list[tuple[str, floa
 
 
 def is_same(hits: Sequence[Hit], expected: Sequence[tuple[str, float]]) -> bool:
-    """Whether hits are those that were expected, in their order."""
+    """Return whether hits are as expected, in the same order."""
     return [hit.uri for hit in hits] == [uri for uri, _ in expected] and [
         hit.cosine for hit in hits
     ] == pytest.approx([score for _, score in expected], abs=1e-4)

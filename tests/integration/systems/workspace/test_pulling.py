@@ -1,4 +1,4 @@
-"""Records that a workspace pulls from its application's database: a real Postgres, and SQLite."""
+"""Records that a workspace pulls from an application's database: real Postgres, and SQLite."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ QUERIES = {
 
 @dataclass
 class App:
-    """The database of an application, and the workspace that pulls it."""
+    """The database of an application, and the workspace that pulls from it."""
 
     site: Site
     url: str
@@ -105,7 +105,7 @@ class App:
         return SourceLocks(self.site.catalog.database)
 
     def stored(self) -> dict[str, str]:
-        """The texts of records, by type and id."""
+        """Return the texts of records, by type and id."""
         query = "SELECT source_type, source_id, text FROM rag_catalog.source_records"
         with self.site.catalog.database.begin() as connection:
             rows = connection.execute(text(f"{query} WHERE tenant = :t"), {"t": self.site.id})
@@ -121,7 +121,7 @@ class App:
             return set(connection.execute(text(query), {"t": self.site.id}).scalars())
 
     def everything(self) -> str:
-        """All that Postgres keeps of the tenant's pulls and events."""
+        """Return all rows about the tenant's pulls and events, as text."""
         queries = ("pulled_sources", "pulled_queries", "pulled_rows", "events", "syncs")
         with self.site.catalog.database.begin() as connection:
             return "\n".join(
@@ -162,7 +162,7 @@ Make = Callable[..., App]
 def make(
     shared_installation: Installation, postgres_url: str, request: pytest.FixtureRequest
 ) -> Iterator[Make]:
-    """Makes the application of a test."""
+    """Return a function that creates the application of a test."""
     with ExitStack() as stack:
 
         def made(**source: Any) -> App:
@@ -380,7 +380,7 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
 
 
 def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:
-    """As of one that was restored without its rows, or of a wrong address."""
+    """The database may have been restored without rows, or the URL may be wrong."""
     app = make()
     app.do("INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1 FROM generate_series(1, 3) n")
     app.pull()
@@ -396,7 +396,7 @@ def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:
 
 
 def test_a_page_whose_key_is_gone_takes_its_comments_and_files(make: Make) -> None:
-    """Though their rows were left behind."""
+    """Their rows are still in the database."""
     app = make()
     app.do("INSERT INTO pages (id, title) VALUES (1, 'Pumps'), (2, 'Valves')")
     mine, yours = (str(uuid.UUID(int=number)) for number in (1, 2))
@@ -435,7 +435,7 @@ BLOCKS = (
 
 
 def with_blocks(make: Make) -> App:
-    """An application whose blocks have times of their own, long ago but for changes."""
+    """Create an application whose blocks have old times of their own."""
     app = make(queries={"page": QUERIES["page"], "block": BLOCKS})
     app.do("ALTER TABLE blocks ADD updated_at timestamptz DEFAULT now() - interval '2 days'")
     app.do("INSERT INTO pages VALUES (1, 'One', NULL, now() - interval '3 days')")

@@ -1,4 +1,4 @@
-"""Records of a workspace: typed bodies, what is stored of them, and what is found."""
+"""Records of a workspace: typed bodies, the stored text, and hits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def problem(answer: Any) -> tuple[int, list[str]]:
 
 
 def stored(site: Site) -> str:
-    """All that Postgres has of the workspace's records, and their former texts."""
+    """Return the texts of the workspace's records in Postgres, including former ones."""
     queries = (
         "SELECT text FROM rag_catalog.source_records",
         "SELECT text FROM rag_catalog.record_texts",

@@ -1,4 +1,4 @@
-"""What is made anew on request: a workspace, a page with what hangs on it, a database's rows."""
+"""Indexing again on request: a workspace, a page with its records, a database's rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def site(shared_installation: Installation) -> Iterator[Site]:
 
 
 def indexed(site: Site) -> dict[tuple[str, str], datetime]:
-    """When each record was indexed."""
+    """Return when each record was indexed."""
     query = select(document_index.c.document_id, document_index.c.indexed_at).where(
         document_index.c.tenant == site.id
     )

@@ -1,4 +1,4 @@
-"""A block that is marked secret after it was indexed: found no more from the answer on."""
+"""A block marked as secret after it was indexed is not found as soon as the push returns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def put_after_it_was_taken_out(site: Site) -> None:
 
 
 def is_found(site: Site) -> bool:
-    """Whether the text of the block is found, by words, by vectors, or as a chunk."""
+    """Return whether the block's text is found by words, by vectors, or as a chunk."""
     questions = [
         *(site.hits(WORD, mode=mode) for mode in ("text", "knn", "hybrid")),
         site.hits(BESIDE),
@@ -69,7 +69,7 @@ def is_found(site: Site) -> bool:
 
 
 def kept(site: Site) -> str:
-    """What Postgres has of records, and their former texts."""
+    """Return the texts of records in Postgres, including former ones."""
     queries = (
         "SELECT text FROM rag_catalog.source_records WHERE tenant = :t",
         "SELECT text FROM rag_catalog.record_texts WHERE tenant = :t",
@@ -133,7 +133,7 @@ def test_a_run_that_has_read_it_does_not_publish_it(
 def test_what_a_run_is_about_to_replace_is_found_no_more(
     site: Site, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """The block was taken out, and a run has listed the page without it: it is found until then."""
+    """The block was removed and the page listed, but the old entry was found until now."""
     site.put("page", "p", page(block(secret=False)))
     site.sync()
     assert site.put("page", "p", page(title="Without")) == "queued"
@@ -161,7 +161,7 @@ def test_what_a_run_is_about_to_replace_is_found_no_more(
 def test_what_answers_because_its_successor_failed_is_found_no_more(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page was listed without the block long ago, and cannot be indexed so."""
+    """The page was listed without the block, but its new version cannot be indexed."""
     site.put("page", "p", page(block(secret=False)))
     site.sync()
 
@@ -196,7 +196,7 @@ def test_what_was_never_found_takes_no_page_out(site: Site) -> None:
 
 
 def test_a_push_of_what_is_stored_counts_as_well(site: Site) -> None:
-    """A text that was kept for a run has it, the record has not."""
+    """The text kept for a run contains the block, but the record does not."""
     site.put("page", "p", page(block(secret=False)))
     site.sync()
     with site.driver.locked(site.id):

@@ -1,4 +1,4 @@
-"""The six patterns of credentials that a workspace drops, in records of all types and in names."""
+"""The six credential patterns that a workspace drops, in texts and names of all record types."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def site(shared_installation: Installation) -> Iterator[Site]:
 
 
 def bodies(rule: str, secret: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Records of all types with a credential in their texts, titles and names."""
+    """Yield records of all types with a credential in their texts, titles and names."""
     before, after = f"Before {rule}.\n\n", f"\n\nAfter {rule}."
     words = f"{before}{secret}{after}"
     block = {"block_id": "b", "type": "paragraph", "text": words}
@@ -76,12 +76,12 @@ def test_nothing_but_originals_holds_one_of_the_six(site: Site) -> None:
 
 
 def rules_in(held: str) -> Iterator[str]:
-    """The rules whose credentials are in a text."""
+    """Yield the rules whose credentials are in a text."""
     return (rule for rule, secret in SECRETS.items() if secret in held)
 
 
 def tables(site: Site) -> dict[str, str]:
-    """Everything in the database but originals, by column: Dagster's and systems' tables, too."""
+    """Return all database text except originals, by column, also of Dagster and of systems."""
     parts: dict[str, str] = {}
     with site.catalog.database.begin() as connection:
         for schema, table, column in connection.execute(text(TEXTS)).all():
@@ -94,7 +94,7 @@ def tables(site: Site) -> dict[str, str]:
 
 
 def entries(site: Site) -> str:
-    """All that the index has."""
+    """Return all entries of the index."""
     ctx = site.installation.context(site.id)
     serving = ctx.catalog.generations.serving(site.id)
     assert serving is not None
@@ -105,7 +105,7 @@ def entries(site: Site) -> str:
 
 
 def files(site: Site) -> dict[str, str]:
-    """All that lies in the installation's folder, but originals."""
+    """Return the contents of the installation's folder, except originals."""
     local = Path(site.driver.session.settings.local)
     # Of originals, and of the compiled rules that find credentials.
     kept = {"blobs", "cache"}

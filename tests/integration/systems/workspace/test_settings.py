@@ -1,4 +1,4 @@
-"""The settings of a workspace: over HTTP, over tenants.yaml, and what follows from them."""
+"""The settings of a workspace, set over HTTP and in tenants.yaml, and their effects."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Workspace:
         return found
 
     def reconcile(self) -> None:
-        """What the sensor does every few seconds."""
+        """Reconcile the catalog, as the sensor does every few seconds."""
         self.driver.session.reconcile()
 
     def sync(self) -> None:
@@ -189,7 +189,7 @@ def test_a_model_waits_until_the_workspace_is_indexed_again(workspace: Workspace
 
 
 def test_a_model_of_the_operators_waits_as_well(workspace: Workspace) -> None:
-    """In tenants.yaml, a model makes no build by itself: it would be paid for unasked."""
+    """A model in tenants.yaml starts no build by itself, because that would cost money."""
     before = serving_of(workspace)
     other = {"provider": "deterministic", "dimensions": 16}
 
@@ -271,7 +271,7 @@ def test_what_is_refused_of_a_workspace_that_is_off_changes_nothing(workspace: W
 
 
 def waiting(workspace: Workspace) -> int:
-    """Documents that wait to be indexed, as the catalog has them."""
+    """Return the number of documents that wait to be indexed."""
     query = text(
         "SELECT count(*) FROM rag_catalog.documents WHERE tenant = :t AND status = 'PROCESSING'"
     )

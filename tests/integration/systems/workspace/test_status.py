@@ -1,4 +1,4 @@
-"""The status of a workspace: each number against what there is, whatever waits, fails or is out."""
+"""The status of a workspace: each figure equals a recount of records in that state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows_of(site: Site) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def recount(site: Site) -> dict[str, int]:
-    """What waits, is left out and failed, row by row."""
+    """Count waiting, excluded and failed records, row by row."""
     rows = rows_of(site)
     config = site.catalog.tenants.get(site.id).config
     days = timedelta(days=config.get("workspace", {}).get("resolved_comment_days", 30))
@@ -78,7 +78,7 @@ def recount(site: Site) -> dict[str, int]:
 
 
 def told(site: Site, **by: str) -> tuple[int, int, int]:
-    """What waits, is left out and failed, as the service says; to admins as it is."""
+    """Return the service's figures: waiting, excluded and failed; by default an admin's."""
     status = site.send("GET", "/rag/status", **by).json()
     assert status.keys() == TOLD | OF_WORKSPACES
     numbers = {name: status[name] for name in ("queue_depth", "excluded", "failed")}
@@ -89,7 +89,7 @@ def told(site: Site, **by: str) -> tuple[int, int, int]:
 
 
 def became(site: Site) -> Counter[str]:
-    """What became of all records that ann and bob read, as they are told of each."""
+    """Count the outcomes of all records, as ann and bob see them."""
     answers = (
         site.send("GET", f"/rag/records/{one['source_type']}/{one['source_id']}", subject=who)
         for one in rows_of(site)["source_records"]
@@ -201,7 +201,7 @@ READERS = (("ann", "member"), ("bob", "member"), ("eve", "guest"))
 
 
 def agree(site: Site, each: Mapping[str, dict[str, str]]) -> None:
-    """What is left out and failed is as many as the records of which that is told, one by one."""
+    """Fail unless the figures equal the number of records with these outcomes."""
     for who, by in each.items():
         answers = (
             site.send("GET", f"/rag/records/{one['source_type']}/{one['source_id']}", **by)
@@ -321,7 +321,7 @@ def _value(name: str, value_text: str) -> dict[str, str]:
 
 
 def _empty_pdf() -> bytes:
-    """A page without text and pictures."""
+    """Return a PDF with a page without text and pictures."""
     return (
         b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
         b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"

@@ -1,4 +1,4 @@
-"""The tree of a workspace over HTTP: who finds what of it, before and after entries follow."""
+"""The tree of a workspace over HTTP: who finds which pages, before and after entries move."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def workspace(
 
 
 def found(workspace: Workspace, by: Person, **body: Any) -> set[str]:
-    """The marks that somebody finds, which are the same by words and by vectors."""
+    """Return the marks that a person finds, which must be the same by words and by vectors."""
     asked = "marka markb markc markd"
     by_words, by_vectors = (
         marks_in(workspace.ask(by, asked, mode=mode, **body)) for mode in ("text", "knn")

@@ -1,4 +1,4 @@
-"""Since when the oldest of what waits in a workspace has waited, whatever happens meanwhile."""
+"""The time since which the oldest record of a workspace has been waiting."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.integration.systems.workspace.site import Site, workspace
 
 
 class Waits:
-    """A workspace's records in time: its clock goes by steps, and knows since when each waits.
+    """A workspace with a stepwise clock, and the time since which each record waits.
 
-    A step sets all times of the workspace back, so that nothing has to sleep.
+    A step sets all times of the workspace back, so that tests need not sleep.
     """
 
     STEP = 1_000
@@ -47,7 +47,7 @@ class Waits:
                 )
 
     def begins(self, *names: str) -> None:
-        """These begin to wait now; those that wait already go on."""
+        """Let records begin to wait now, unless they already wait."""
         for name in names:
             self.since.setdefault(name, self.now)
         self.is_told()
@@ -66,7 +66,7 @@ class Waits:
         assert oldest <= told < oldest + self.STEP / 2, (told, self.since, self.now)
 
     def list(self) -> None:
-        """List all that was pushed, and index nothing."""
+        """List all pushed records, without indexing."""
         driver = self.site.driver
         with driver.locked(self.site.id) as ctx:
             list_documents(ctx, driver.scanner)

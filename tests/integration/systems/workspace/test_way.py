@@ -1,4 +1,4 @@
-"""One page's way from push to chip, as docs/workspace.md tells it."""
+"""A page from push to answer, as docs/workspace.md describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of vectors whose role may not use pgvector: it is refused, and nothing is changed."""
+"""A vector server whose role may not use pgvector is refused, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Server:
 
     Attributes:
         url: of the database, as its superuser.
-        role: the role's name, which is its password as well.
+        role: the role's name, and its password.
     """
 
     url: str
@@ -33,7 +33,7 @@ class Server:
 
     @property
     def role_url(self) -> str:
-        """The address as the role."""
+        """Return the URL with the role."""
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
         return urlunsplit(parts._replace(netloc=f"{self.role}:{self.role}@{host}"))
@@ -49,7 +49,7 @@ class Server:
 
     @property
     def made(self) -> set[str]:
-        """Schemas and extensions that are there."""
+        """Return the existing schemas and extensions."""
         return self.names(_SCHEMAS) | self.names("SELECT extname FROM pg_extension")
 
 
@@ -73,7 +73,7 @@ def workspace(
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Workspace]:
-    """A workspace whose service reaches the server of vectors as the role."""
+    """Create a workspace whose service connects to the vector server with the role."""
     monkeypatch.setenv("RAG_ASSETS_PGVECTOR_URL", server.role_url)
     assert shared_installation.command("installation", "move", "--yes").code == 0
     with workspace_of(shared_installation, driver, server.role) as made:
