@@ -1,4 +1,4 @@
-"""Private names of Dagster are used in one module, which knows until which release it was tried."""
+"""One module uses private names of Dagster, and states the last release it was tested with."""
 
 from __future__ import annotations
 

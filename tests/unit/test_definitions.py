@@ -1,4 +1,4 @@
-"""Everything that Dagster loads: it fits together, nothing is forgotten, and all is documented."""
+"""The definitions that Dagster loads are consistent, complete and documented."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def repository() -> dg.RepositoryDefinition:
 
 
 def rows(page: str, pattern: str) -> set[str]:
-    """What a pattern finds at the beginning of the rows of a page's tables."""
+    """Return the matches of a pattern at the start of table rows on a page."""
     return set(re.findall(rf"^\| {pattern}", (ROOT / "docs" / page).read_text(), re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""Unit tests mirror packages, links lead somewhere, and named tests exist."""
+"""Unit tests mirror packages, links have targets, and named tests exist."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_every_test_of_daemons_forks_and_kills_is_long(request: pytest.FixtureRe
 
 
 def names_of_tests(path: str) -> set[str]:
-    """The names of a file's tests."""
+    """Return the names of a file's tests."""
     file = ROOT / "tests" / path
     tree = ast.parse(file.read_text()) if file.is_file() else ast.parse("")
     functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))

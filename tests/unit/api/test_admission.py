@@ -1,4 +1,4 @@
-"""Turns in an event loop."""
+"""Turns of requests in an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which address a request counts for."""
+"""The address to which a request is attributed."""
 
 from __future__ import annotations
 

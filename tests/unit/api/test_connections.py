@@ -1,4 +1,4 @@
-"""Connections that send nothing, or only half of something, over real sockets."""
+"""Connections that send nothing, or an incomplete request, over real sockets."""
 
 from __future__ import annotations
 

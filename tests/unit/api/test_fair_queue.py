@@ -1,4 +1,4 @@
-"""Whose turn it is."""
+"""The order of turns in the fair queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that are looked up once for many, and never too early."""
+"""Concurrent requests share one lookup of a token, but never one that started too early."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, Tok
 
 
 class Slow:
-    """Reads what stands there when a statement begins, as Postgres does."""
+    """Returns the value at the start of a statement, as Postgres does."""
 
     def __init__(self) -> None:
         self.token: str | None = "token"

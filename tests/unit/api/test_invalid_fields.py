@@ -1,4 +1,4 @@
-"""Invalid fields are described in JSON's words, and without the strings that were sent."""
+"""Invalid fields are described in JSON's terms, without the strings that were sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that count, and every kind that does not."""
+"""Valid tokens, and every kind of invalid one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HMAC = JwtSettings(secret=SECRET, issuer=ISSUER, audience=AUDIENCE, leeway=30)
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """Good ones, but for the changes; None takes a claim away."""
+    """Return valid claims with changes; None removes a claim."""
     now = int(time.time())
     good = {"sub": "ada", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 60}
     good |= {"tenants": ["acme"], "groups": ["board"]}
@@ -40,7 +40,7 @@ def verifier(settings: JwtSettings = HMAC) -> JwtVerifier:
 
 
 def unsigned(**changes: Any) -> str:
-    """By hand: a library that can read none of these may also not write them."""
+    """Return an unsigned token, made by hand because libraries may refuse to."""
 
     def part(value: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
@@ -49,7 +49,7 @@ def unsigned(**changes: Any) -> str:
 
 
 def confused(public: bytes) -> str:
-    """The classic one: the text of a public key as the secret of an HMAC."""
+    """Return a token signed with a public key's text as the secret of an HMAC."""
     head, body, _ = unsigned().split(".")
     head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
     signature = hmac.new(public, f"{head}.{body}".encode(), hashlib.sha256).digest()
@@ -195,7 +195,7 @@ def test_a_key_set_is_read_by_key_id_and_secrets_in_it_are_not_used(
 
 
 class Clock:
-    """Goes on when it is told to."""
+    """A clock that the test sets."""
 
     now = 0.0
 

@@ -1,4 +1,4 @@
-"""Log lines: as JSON, and written beside whatever logs them."""
+"""Log lines as JSON, which are written in the background."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""How many requests a token may make, and when the next."""
+"""How many requests a token may make, and when the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the turns of a service are dealt out to its workers."""
+"""How the limits of a service are divided among its workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that are kept alive, in processes of their own."""
+"""Workers in separate processes, which are restarted."""
 
 from __future__ import annotations
 

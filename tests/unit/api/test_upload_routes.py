@@ -1,4 +1,4 @@
-"""Forms with a file, in whatever pieces they come."""
+"""Forms with a file, received in arbitrary parts."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ YESTERDAY = TODAY - timedelta(days=1)
 
 
 class Rows(UsageTable):
-    """Usage that is not in a database."""
+    """Usage in memory instead of a database."""
 
     def __init__(self, rows: Sequence[UsageRow]) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""What metadata look like: links that hold, names that are no markup, and what fits in place."""
+"""Metadata values: valid links, escaped names, and limited lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's corpus: the same everywhere, and changed as its phases say."""
+"""The benchmark's corpus is the same everywhere, and its phases change it as described."""
 
 from pathlib import Path
 

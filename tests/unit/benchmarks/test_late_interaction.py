@@ -1,4 +1,4 @@
-"""The stand-in for a cross-encoder computes what it says, out of the shipped model."""
+"""The stand-in for a cross-encoder computes late interaction with the shipped model."""
 
 from __future__ import annotations
 

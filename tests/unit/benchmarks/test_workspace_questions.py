@@ -1,4 +1,4 @@
-"""What rankings and chips are worth by judged questions, and what the extractive writer writes."""
+"""Scores of rankings and citations by judged questions, and the extractive writer's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers may cost: set aside before, recorded after, whatever becomes of them."""
+"""Costs of answers: reserved before, recorded after, whatever the outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST = PRICE.of(estimate_input_tokens("Be short.", "What?"), 100)
 
 
 class Books:
-    """Usage, kept in memory."""
+    """Usage in memory."""
 
     def __init__(self, spent: float = 0.0, error: Exception | None = None) -> None:
         self.cost = spent
@@ -48,7 +48,7 @@ class Books:
 
 
 class Model:
-    """Writes when it is let to, or fails."""
+    """A model that writes when it is allowed to, or fails."""
 
     def __init__(self, outcome: Completion | Exception, at_once: int = 1) -> None:
         self.outcome = outcome
@@ -65,7 +65,7 @@ class Model:
         return self.outcome
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def paid(

@@ -1,4 +1,4 @@
-"""A sealed key opens for the tenant, provider and master key that it was sealed for, alone."""
+"""A sealed key opens only for the tenant, provider and master key for which it was sealed."""
 
 from __future__ import annotations
 

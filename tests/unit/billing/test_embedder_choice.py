@@ -1,4 +1,4 @@
-"""The table of who gets which embedder, and where its key comes from."""
+"""Which embedder each tenant gets, and where its key comes from."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ REFUSED = ProviderRefused("401", fault="key")
 
 
 class Scripted(DeterministicEmbedder):
-    """Fails as it is told, call by call."""
+    """An embedder whose calls fail according to a script."""
 
     def __init__(self, *script: ProviderError | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`auto` with a gateway for each provider, and narrowed down to one."""
+"""`auto` with a gateway for each provider, and limited to one provider."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PRICE = Price(per_million=1_000)
 
 
 class Slow:
-    """Usage that takes until it is let go to be recorded, and then may fail."""
+    """Usage whose recording blocks until it is released, and then may fail."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.added: list[Usage] = []

@@ -1,4 +1,4 @@
-"""The canary's verdict: what passes, what warns, what fails and what to do then."""
+"""The canary's verdict: when it passes, warns or fails, and its advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the quarantine check concludes."""
+"""The verdict of the quarantine check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as behind, and for how long."""
+"""Which documents are behind, and since when."""
 
 from __future__ import annotations
 

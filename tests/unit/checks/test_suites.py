@@ -1,4 +1,4 @@
-"""The Great Expectations suites: each rule alone can fail, and nothing goes to the network."""
+"""The Great Expectations suites: each rule can fail alone, and nothing uses the network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chunk_columns(case: str = "files/a.md", **faults: Any) -> Columns:
-    """Three chunks of one document; a fault is the value of a column in the second row."""
+    """Return three chunks of one document; a fault replaces a column's value in the second row."""
     hashes = [sha256_hex(f"{case} {n}") for n in range(3)]
     columns: dict[str, list[Any]] = {
         "document": [case] * 3,
@@ -62,7 +62,7 @@ def chunk_columns(case: str = "files/a.md", **faults: Any) -> Columns:
 
 
 def vector_columns(case: str, **faults: Any) -> Columns:
-    """Three vectors of one document; a fault is the value of a column in the second row."""
+    """Return three vectors of one document; a fault replaces a column's value in the second row."""
     columns: dict[str, list[Any]] = {
         "document": [case] * 3,
         "text_sha256": [sha256_hex(f"{case} {n}") for n in range(3)],

@@ -1,4 +1,4 @@
-"""What a verdict looks like to Dagster."""
+"""Verdicts as Dagster's check results."""
 
 from __future__ import annotations
 

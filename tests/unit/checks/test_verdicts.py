@@ -1,4 +1,4 @@
-"""The verdict of each check on rows, without Dagster and without a server."""
+"""The verdict of each check on given rows, without Dagster and without a server."""
 
 from __future__ import annotations
 

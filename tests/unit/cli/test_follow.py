@@ -1,4 +1,4 @@
-"""The sensor whose stop stops the change watcher, in an instance with other code locations."""
+"""Stopping our sensor stops the change watcher, in an instance with other code locations."""
 
 from __future__ import annotations
 

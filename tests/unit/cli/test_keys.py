@@ -23,7 +23,7 @@ SECRET = "secret-key"
 
 
 class _NoStoredKeys:
-    """The table of stored keys of a catalog that has none."""
+    """The table of stored keys of a catalog without keys."""
 
     @contextmanager
     def rotation_lock(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Dagster's metadata of every kind becomes plain JSON values."""
+"""Dagster's metadata of every kind is converted to plain JSON values."""
 
 from __future__ import annotations
 

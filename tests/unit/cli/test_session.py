@@ -1,4 +1,4 @@
-"""A session's Dagster instance: that of a team, in the folder that DAGSTER_HOME names."""
+"""A session uses the Dagster instance in the folder that DAGSTER_HOME names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of responses, decided without sending anything."""
+"""How responses are interpreted, without sending requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that only asks need not load what answers."""
+"""The client does not import the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations are those of the service's own description, with all that they take and answer."""
+"""The client's operations match the service's OpenAPI description, with all fields."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def described(description: Mapping[str, Any], call: Call[Any]) -> Mapping[str, A
 
 
 def resolved(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...] = ()) -> Any:
-    """A schema without references, and without what is only said to people."""
+    """Return a schema with resolved references, and without descriptions."""
     if isinstance(schema, list):
         return [resolved(part, definitions, within) for part in schema]
     if not isinstance(schema, dict):

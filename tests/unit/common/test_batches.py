@@ -1,4 +1,4 @@
-"""Cutting items into batches."""
+"""Splitting items into batches."""
 
 from __future__ import annotations
 

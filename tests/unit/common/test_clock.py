@@ -1,4 +1,4 @@
-"""The clock of ages: the machine's, set forward or not."""
+"""The clock for ages: the machine's clock, or one set forward."""
 
 from __future__ import annotations
 

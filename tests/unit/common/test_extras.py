@@ -1,4 +1,4 @@
-"""Each extra is declared, is needed by nothing else, and is named where it is missing."""
+"""Each extra is declared, is needed by nothing else, and is named if it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which a document or a request can fail has a kind, with a text for admins."""
+"""Every failure of a document or a request has a kind, with a text for admins."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ELSEWHERE = "postgresql://db/elsewhere"
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """An environment that names another installation."""
+    """Return an environment that names another installation."""
     home = tmp_path / "environment"
     home.mkdir()
     return {

@@ -1,4 +1,4 @@
-"""Settings from the environment: what cannot be used is refused with its name and an example."""
+"""Settings of the environment: an unusable value is refused with its name and an example."""
 
 from __future__ import annotations
 

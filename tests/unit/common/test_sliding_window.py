@@ -1,4 +1,4 @@
-"""Windows of a minute, with a clock that the tests turn."""
+"""Windows of a minute, with a clock that the tests set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public surface for a team's Dagster project: names, merging, and what it refuses."""
+"""The public interface for a team's Dagster project: names, merging, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wiki_of_eu() -> None: ...
 
 
 def team(**more: Any) -> dg.Definitions:
-    """A team's definitions with an executor, a job `canary` and a resource `postgres`."""
+    """Return a team's definitions with an executor, a job `canary` and a resource `postgres`."""
     own = team_definitions()
     assets = [asset for asset in own.assets or () if asset.key.to_user_string() != "embeddings"]
     return dg.Definitions(

@@ -1,4 +1,4 @@
-"""The sizes on the page about installing are those of the installed packages."""
+"""The sizes on the page about installing match the installed packages."""
 
 from __future__ import annotations
 

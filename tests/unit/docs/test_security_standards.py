@@ -1,4 +1,4 @@
-"""The tables for auditors: each requirement is in one row, and each row has tests or a reason."""
+"""The tables for auditors: each requirement has one row, and each row has tests or a reason."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows() -> list[list[str]]:
 
 
 def requirements(cell: str) -> Iterator[str]:
-    """Return the requirements that a first cell names, as in `V1.2: 1, 4–6`."""
+    """Yield the requirements in a first cell, as in `V1.2: 1, 4–6`."""
     section, _, numbers = cell.partition(": ")
     for part in filter(None, numbers.split(", ")):
         first, _, last = part.partition("–")

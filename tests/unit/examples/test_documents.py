@@ -1,4 +1,4 @@
-"""The handbook's binary documents are what their sources say."""
+"""The handbook's binary documents contain what their sources say."""
 
 from __future__ import annotations
 

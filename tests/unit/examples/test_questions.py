@@ -1,4 +1,4 @@
-"""The judged questions say the truth about the handbook."""
+"""The judged questions agree with the handbook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parsed(path: str) -> ParsedText:
 
 
 def stands_there(question: Question, text: ParsedText, block: Block) -> bool:
-    """Whether a block is at the place where the answer is said to be."""
+    """Return whether a block contains the expected answer at the expected place."""
     expect = question.expect
     words = " ".join(text.text[block.start : block.end].split())
     return (

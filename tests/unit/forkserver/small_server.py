@@ -1,4 +1,4 @@
-"""A fork server that executes small things, for tests: `small_server.py HOME MODULES LOCK`."""
+"""A fork server with simple commands, for tests: `small_server.py HOME MODULES LOCK`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
 
 
 def command(arguments: Sequence[str]) -> None:
-    """Execute what the first argument names."""
+    """Execute the command that the first argument names."""
     match arguments:
         case ["tell"]:
             sys.stdout.write(f"{Path.cwd()} {os.environ['GIVEN']} {os.umask(0):o} {os.getsid(0)}\n")
@@ -38,12 +38,12 @@ def command(arguments: Sequence[str]) -> None:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """A run leaves a file behind."""
+    """Write a file, as a run."""
     Path(arguments[0]).write_text(os.environ["GIVEN"])
 
 
 def _wait(path: Path) -> None:
-    """Write the pid, and wait for a signal or for the file to be removed."""
+    """Write the pid, and wait for a signal or for the removal of the file."""
     try:
         path.write_text(str(os.getpid()))
         while path.exists():
@@ -55,7 +55,7 @@ def _wait(path: Path) -> None:
 
 
 def main() -> None:
-    """Serve until ended; begin anew when the code changes."""
+    """Serve until stopped; start again when the code changes."""
     home, folder, lock = sys.argv[1:]
     sys.path.insert(0, folder)
     import versioned  # noqa: F401  (what a test changes)

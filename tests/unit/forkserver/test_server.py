@@ -1,4 +1,4 @@
-"""Commands in forks: what a user sees is what the command alone would show."""
+"""Commands in forks have the same output as the commands themselves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
 
 @dataclass
 class Small:
-    """A fork server with its home, and clients of it."""
+    """A fork server with its home folder, and its clients."""
 
     home: Path
     code: Path

@@ -23,7 +23,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pool(cache_dir: Path) -> Iterator[WorkerPool]:
-    """One worker with the default limits, for all tests of what becomes of a document."""
+    """Start one worker with the default limits, for all tests of outcomes."""
     with WorkerPool(1, ParseLimits(), cache_dir) as pool:
         yield pool
 
@@ -35,7 +35,7 @@ def scanner(cache_dir: Path) -> SecretScanner:
 
 @pytest.fixture(scope="session")
 def parse(pool: WorkerPool) -> Parse:
-    """Parse one document in a worker process, as production does."""
+    """Return a function that parses one document in a worker process, as in production."""
 
     def parse(data: bytes, media_type: str | None = None, **options: Any):  # type: ignore[no-untyped-def]
         task = ParseTask("key", "name", media_type, lambda: data, ParseOptions(**options))

@@ -1,4 +1,4 @@
-"""What is deleted in a Dagster instance that a team and other installations use, too."""
+"""What is deleted from a Dagster instance that a team and other installations also use."""
 
 import uuid
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ KEY = dg.AssetKey("embeddings")
 
 @dg.asset(partitions_def=REGIONS)
 def embeddings() -> None:
-    """An asset with the key of ours."""
+    """An asset with the key of one of ours."""
 
 
 @dg.asset(partitions_def=REGIONS)
@@ -39,13 +39,13 @@ def sales() -> None:
 
 @dg.op
 def report_eu(context: dg.OpExecutionContext) -> None:
-    """Report on a partition of `embeddings`, as jobs over all tenants do."""
+    """Report on a partition of `embeddings`, as jobs for all tenants do."""
     context.log_event(dg.AssetMaterialization(KEY, partition="eu"))
 
 
 @dg.op
 def read_tenants(rag_assets_workbench: Workbench) -> None:
-    """An op with the resource that all of ours have."""
+    """An op with the resource of all of ours."""
 
 
 @dg.job
@@ -56,13 +56,13 @@ def costs_of_tenants() -> None:
 
 @dg.job
 def report_costs() -> None:
-    """A job with the name of ours."""
+    """A job with the name of one of ours."""
     report_eu()
 
 
 @dg.job
 def team_daily() -> None:
-    """A job of a team."""
+    """A team's job."""
     report_eu()
 
 
@@ -98,7 +98,7 @@ def materialize(instance: dg.DagsterInstance, tags: dict[str, str], *assets: Any
 
 
 def partitions(instance: dg.DagsterInstance, run_id: str, key: dg.AssetKey = KEY) -> set[str]:
-    """Return the partitions that a run materialized, as its log still has them."""
+    """Return the partitions that a run materialized, according to its log."""
     events = (record.dagster_event for record in instance.all_logs(run_id))
     return {
         event.partition or ""

@@ -1,4 +1,4 @@
-"""A second, tiny ONNX model, written byte by byte: the tests have no other builder at hand."""
+"""A second, tiny ONNX model, written byte by byte, because the tests have no other builder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _varint(value: int) -> bytes:
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
-    """One protobuf field: a varint, or something with a length."""
+    """Encode a protobuf field: a varint, or bytes with their length."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     raw = value.encode() if isinstance(value, str) else value
@@ -54,7 +54,7 @@ def _node(operator: str, inputs: list[str], output: str) -> bytes:
 
 
 def _model(output: str, input_name: str, integer: int) -> bytes:
-    """A model that looks words up in TABLE; "sentence_embedding" also takes their mean."""
+    """Return a model that looks words up in TABLE; "sentence_embedding" also averages them."""
     float_, int64 = 1, 7
     pools = output == "sentence_embedding"
     nodes = [_node("Gather", ["table", input_name], "words" if pools else output)]
@@ -80,7 +80,7 @@ MakeModel = Callable[..., Path]
 
 @pytest.fixture
 def tiny_model(tmp_path: Path) -> MakeModel:
-    """Makes a folder with a model of three dimensions that reads two tokens at once."""
+    """Return a function that writes a model of three dimensions with a batch size of two tokens."""
 
     def make(
         name: str = "tiny",

@@ -1,4 +1,4 @@
-"""Files that pages load: what is vendored is what was published, and nothing asks elsewhere."""
+"""Vendored files of pages equal the published ones, and load nothing from elsewhere."""
 
 from __future__ import annotations
 

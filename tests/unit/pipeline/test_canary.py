@@ -1,4 +1,4 @@
-"""Probing the embedders of many tenants: a failure of one affects no other."""
+"""Probing the embedders of many tenants: one failure affects no other tenant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rag_assets.storage.catalog.database import TenantRef
 
 
 class Surprising(DeterministicEmbedder):
-    """Fails as nobody foresaw, with a message that nobody vetted."""
+    """An embedder with an unexpected error whose message contains a key."""
 
     async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         raise OverflowError("sk-planted")
 
 
 class Paid(DeterministicEmbedder):
-    """Sends back something else than was asked for, and charges for it."""
+    """An embedder that returns a wrong shape, and charges for it."""
 
     async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
         error = WrongShape("of 7 dimensions")

@@ -1,4 +1,4 @@
-"""Which times are trusted: those near the trusted one, and those that the running time explains."""
+"""Trusted times: near the trusted time, or explained by how long the machine has been running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""compare_index against a model: random faults in a perfect index are found, and only they."""
+"""compare_index and a model: exactly the random faults in a perfect index are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown, and kept, of what sources say of documents."""
+"""What is shown and stored of documents' metadata from sources."""
 
 from __future__ import annotations
 

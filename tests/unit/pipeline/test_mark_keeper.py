@@ -1,4 +1,4 @@
-"""Marks as stores keep them: which of them a catalog lacks changes of."""
+"""Marks in stores: of which of them a catalog lacks changes."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
 
 
 def build(tenant: Tenant, embedder_id: str) -> Generation:
-    """A build of this configuration."""
+    """Return a build with this configuration."""
     return generation(
         1,
         "int8_hnsw",

@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.documents.status import NEVER
 
 
 def stage(*, is_hurried: bool = False, has_changed: bool = False, at: float) -> StageTime:
-    """A stage of ten seconds that began so many seconds ago."""
+    """Return a stage of ten seconds that started so many seconds ago."""
     fields = SimpleNamespace(
         limits=SliceLimits(hurried_seconds=1.0), has_changed=lambda: has_changed
     )

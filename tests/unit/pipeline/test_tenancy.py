@@ -1,4 +1,4 @@
-"""Projects are checked before the catalog's transaction, and not twice."""
+"""Projects are checked before the catalog's transaction, and only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROJECT = Project("documents", "acme", "one")
 
 
 class Table:
-    """Stands in for the catalog's projects."""
+    """The catalog's table of projects, in memory."""
 
     def __init__(self) -> None:
         self.transactions = 0

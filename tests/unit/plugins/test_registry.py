@@ -15,7 +15,7 @@ from tests.distributions import distribution
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder on the path of Python that systems can be installed into."""
+    """Yield a folder on Python's path into which systems can be installed."""
     monkeypatch.syspath_prepend(tmp_path)
     installed_systems.cache_clear()
     yield tmp_path

@@ -1,4 +1,4 @@
-"""Findings name the line of a credential and the rule that found it."""
+"""Findings name the line of a credential, and the rule that found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking short texts: many at once as each alone, and in whatever way they are written."""
+"""Masking short texts: many at once give the same result as each alone, in any notation."""
 
 from __future__ import annotations
 

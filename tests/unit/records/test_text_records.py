@@ -1,4 +1,4 @@
-"""What is taken for a record, and where it goes."""
+"""Which inputs are accepted as records, and their paths."""
 
 from __future__ import annotations
 

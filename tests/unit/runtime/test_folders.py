@@ -1,4 +1,4 @@
-"""Folders to watch, and whose they are."""
+"""Watched folders, and their tenants."""
 
 from __future__ import annotations
 

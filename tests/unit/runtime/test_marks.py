@@ -1,4 +1,4 @@
-"""Marks: what is handed out, when, and when again."""
+"""Marks of changed tenants: which are taken, when, and when again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rag_assets.runtime.sync_lanes import Marks
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -19,7 +19,7 @@ class Clock:
 
 
 def taken(marks: Marks) -> list[str]:
-    """All that can be handed out now, which remains under way."""
+    """Take all tenants that can be taken now; they stay in progress."""
     found = []
     while (tenant := marks.take(0)) is not None:
         found.append(tenant)

@@ -1,4 +1,4 @@
-"""Mounts: where the kernel tells of every change."""
+"""Mounts for which the kernel reports every change."""
 
 from __future__ import annotations
 

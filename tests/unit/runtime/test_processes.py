@@ -1,4 +1,4 @@
-"""Background processes, tried with small programs of our own."""
+"""Background processes, tested with small programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of sources: which tenants are watched, and what happens where one cannot be."""
+"""Folders of sources: which tenants are watched, and what happens if a folder cannot be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_assets.runtime.watched_folders import ChangedTenants, Mounts, SourceFol
 
 @dataclass
 class Folders:
-    """The folders of two tenants, watched."""
+    """The watched folders of two tenants."""
 
     path: Path
     folders: SourceFolders
@@ -29,7 +29,7 @@ class Folders:
         return {name: TenantSources((str(self.path / name),), is_reported=True) for name in names}
 
     def changed(self) -> ChangedTenants:
-        """What has changed by now; every call looks for folders, too."""
+        """Look for folders, and return the changes so far."""
         self.folders._next_look = 0.0
         return self.folders.changes(0)
 

@@ -26,7 +26,7 @@ class Sleeper:
 
     Args:
         folder: of its files.
-        failures: how many starts after its first one fail, which leaves no record.
+        failures: number of starts after the first that fail, without leaving a record.
     """
 
     def __init__(self, folder: Path, failures: int = 0) -> None:

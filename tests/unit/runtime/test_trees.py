@@ -1,4 +1,4 @@
-"""Watched trees: which folders are told of, over real files."""
+"""Watched folder trees: which changes of real files are reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trees(root: Path) -> Iterator[FolderTrees]:
 
 
 def told(trees: FolderTrees) -> Changes:
-    """What is told of what has been done by now."""
+    """Return the changes reported so far."""
     return trees.read(0)
 
 
@@ -160,7 +160,7 @@ def test_a_tree_with_too_many_folders_is_not_watched_at_all(
 
 
 class Limit:
-    """The kernel's limit of watches, reached after so many."""
+    """Simulates the kernel's limit of watches."""
 
     def __init__(self, add: Any, left: int) -> None:
         self.add, self.left = add, left

@@ -1,4 +1,4 @@
-"""Hits for tests of what is made of them."""
+"""Hits as input of tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hit_of(
     start: int = 100,
     blocks: Sequence[BlockPlace] = (),
 ) -> Hit:
-    """A hit of that text, in which nothing else matters."""
+    """Return a hit with this text and irrelevant other fields."""
     fields = {
         "text": text,
         "uri": uri,

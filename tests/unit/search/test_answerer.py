@@ -1,4 +1,4 @@
-"""What remains of what a model wrote, once every claim has to cite a passage."""
+"""What remains of a model's output when every claim must cite a passage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block that an excerpt is from, its address, and pages and blocks as one hit."""
+"""The block of an excerpt, its address, and pages and blocks as one hit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str |
 
 
 def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
-    """A passage of blocks, which are numbered."""
+    """Return a passage of numbered blocks."""
     text, blocks = "", []
     for number, one in enumerate(texts):
         blocks.append(BlockPlace(str(number), OFFSET + len(text)))

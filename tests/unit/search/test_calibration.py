@@ -1,4 +1,4 @@
-"""The floor of a question lies above what random passages have, and follows no relevant one."""
+"""The threshold of a question is above random passages' scores, and below relevant ones'."""
 
 from __future__ import annotations
 

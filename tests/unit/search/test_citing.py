@@ -1,4 +1,4 @@
-"""The block that a claim is about, by its words and, where they do not tell, by its meaning."""
+"""The block that supports a claim, by its words, or by its meaning if words do not decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters are folded to what they look like, by Unicode's data and for every script."""
+"""Characters are folded to what they look like, by Unicode's data for every script."""
 
 from __future__ import annotations
 

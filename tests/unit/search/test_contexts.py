@@ -56,7 +56,7 @@ MARKERS = re.compile(
 
 
 def seen(text: str) -> str:
-    """A text without what cannot be seen."""
+    """Return a text without invisible characters."""
     return re.sub(r"[\u00ad\u200b]", "", text)
 
 

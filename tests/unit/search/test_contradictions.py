@@ -1,4 +1,4 @@
-"""Sentences that say the contrary of their passage, and true ones that only look like that."""
+"""Sentences that contradict their passage, and true ones that only look as if they did."""
 
 from __future__ import annotations
 

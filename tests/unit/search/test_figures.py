@@ -1,4 +1,4 @@
-"""Figures and names of claims, in the ways in which passages of several languages write them."""
+"""Figures and names in claims, in the notations of passages in several languages."""
 
 from __future__ import annotations
 

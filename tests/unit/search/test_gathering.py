@@ -1,4 +1,4 @@
-"""Merging passages, sharing places and spreading documents, without a search."""
+"""Merging passages, grouping and spreading documents, without a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hits made of what an index holds, in builds of the present schema and of the first."""
+"""Hits from index entries, in builds of the present schema and of the first one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lists of steps are composed, and which are refused."""
+"""Which lists of search steps are valid, and which are refused."""
 
 from __future__ import annotations
 

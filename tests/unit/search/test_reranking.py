@@ -1,4 +1,4 @@
-"""The order that a reranker makes of what was found, and when there is one."""
+"""When and how a reranker changes the order of candidates."""
 
 from __future__ import annotations
 

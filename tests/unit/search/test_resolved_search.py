@@ -19,7 +19,7 @@ SMALL = "openai/text-embedding-3-small@1536"
 
 @pytest.fixture
 def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenant]:
-    """A tenant whose profile has a threshold for one embedder."""
+    """Return a tenant whose profile has a threshold for one embedder."""
     monkeypatch.syspath_prepend(tmp_path)
     installed_systems.cache_clear()
     (tmp_path / "tides_system.py").write_text(

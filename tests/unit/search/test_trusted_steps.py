@@ -1,4 +1,4 @@
-"""Steps of systems that the plan trusts, and the places that they ask for in a list."""
+"""Trusted search steps of systems, and their positions in the list of steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVICES = cast("SearchServices", Mock())
 
 
 class Foreign(TrustedStep):
-    """Declares to be trusted, in a package that is not this project's."""
+    """A step in a foreign package that declares itself trusted."""
 
     def __init__(self, services: SearchServices) -> None: ...
 

@@ -65,7 +65,7 @@ def test_an_order_without_scores_counts_by_rank() -> None:
 
 
 def spread(kind: RankingKind, best: float, first: str = "best") -> Ranking:
-    """A ranking of 30 candidates, whose best one scores so much and the others about 1."""
+    """Return a ranking of 30 candidates with this best score; the others score about 1."""
     others = [(f"{kind}{number}", 1 - number / 100) for number in range(29)]
     return ranking(kind, (first, best), *others)
 

@@ -1,4 +1,4 @@
-"""The daemon's clock watch, and which of its log records are kept."""
+"""The daemon's clock watch, and its filter of log records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assets.sensors.daemon import ClockWatch, is_worth_logging
 
 
 def watched(*readings: tuple[float, float]) -> list[float]:
-    """What a watch notices at each reading of the machine's clock and of the steady one."""
+    """Return what a watch reports for readings of the machine's and of the monotonic clock."""
     wall = iter([at for at, _ in readings])
     steady = iter([at for _, at in readings])
     watch = ClockWatch(60.0, lambda: next(wall), lambda: next(steady))

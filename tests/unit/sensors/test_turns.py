@@ -1,4 +1,4 @@
-"""Whom a tick of the sensor looks at, and what it does for those that are due."""
+"""Which tenants a tick of the sensor checks, and what it requests for due ones."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_unset_fields_take_the_default(config: dict[str, Any], expected: ChunkPa
 
 
 def paragraphs(request: ChunkRequest) -> list[Passage]:
-    """One passage a paragraph; it tells what it was asked."""
+    """Return one passage per paragraph, with the request as its facts."""
     facts = {"kind": request.kind, "language": request.language, "minimum": request.minimum}
     return [
         Passage(block.start, block.start, block.end, block.heading_path, 1, facts)

@@ -1,4 +1,4 @@
-"""Validation errors are described without words of Pydantic."""
+"""Validation errors are described without Pydantic's terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant's sources are validated, opened and shown by their kinds, also by kinds of others."""
+"""A tenant's sources are validated, opened and shown by their kinds, including foreign kinds."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_paths_are_relative_to_the_file_and_change_no_key(tmp_path: Path) -> Non
 def test_settings_keys_are_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another key would have every source's names masked again."""
+    """With another key, the names of every source would be masked again."""
     monkeypatch.setattr("rag_assets.pipeline.source_listing.rules_version", lambda: "rules")
     monkeypatch.setattr("rag_assets.pipeline.source_listing.MASKING_VERSION", 1)
     config = {"id": "a", "sources": [{"name": "f", "root": "/x"}, {"name": "p", "type": "records"}]}

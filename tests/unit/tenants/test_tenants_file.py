@@ -181,7 +181,7 @@ def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
 
 @pytest.fixture
 def managed(tmp_path: Path) -> tuple[TenantsFile, Path]:
-    """A file that is a link to a link to one that is kept elsewhere."""
+    """Create a file that is a link to a link to a file in another folder."""
     (tmp_path / "managed").mkdir()
     target = tmp_path / "managed/list.yaml"
     target.write_text(WITH_COMMENTS)
@@ -238,7 +238,7 @@ def test_a_link_to_a_folder_that_is_read_only_is_refused(
 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(file: TenantsFile, tmp_path: Path) -> None:
-    """As containers mount single files: those can be written, and not replaced."""
+    """Containers mount single files, which can be written but not replaced."""
     original = tmp_path / "original.yaml"
     original.write_text(WITH_COMMENTS)
 

@@ -1,4 +1,4 @@
-"""What every response says of frames, whichever policy it has already."""
+"""Every response has a frame policy, whatever policy it already has."""
 
 from __future__ import annotations
 

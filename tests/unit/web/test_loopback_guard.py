@@ -1,4 +1,4 @@
-"""Which requests the UI takes: none that another site's page could have made."""
+"""The UI accepts only requests that no other site's page could have sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of what code memory costs, from results of this and of a former benchmark."""
+"""The tables of the costs of code memory, from results of this and of a former benchmark."""
 
 from __future__ import annotations
 

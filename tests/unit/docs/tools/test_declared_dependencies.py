@@ -61,8 +61,8 @@ def installed_modules() -> Mapping[str, Set[str]]:
 def providers(imported: str, installed: Mapping[str, Set[str]]) -> Set[str]:
     """Return the distributions that contain an imported module.
 
-    The last names may be attributes of a module. A distribution that is not installed, as that of
-    a large extra, is expected to be named like its module.
+    The last names may be attributes of a module. A distribution that is not installed, such as that
+    of a large extra, is assumed to have its module's name.
     """
     names = imported.split(".")
     for end in range(len(names), 0, -1):
@@ -74,7 +74,7 @@ def providers(imported: str, installed: Mapping[str, Set[str]]) -> Set[str]:
 def undeclared(
     source: str, declared: Set[str], installed: Mapping[str, Set[str]], known: Set[str]
 ) -> set[str]:
-    """Return the distributions that a file imports and nobody declared."""
+    """Return the distributions that a file imports but no dependency declares."""
     return {
         " or ".join(sorted(needed))
         for module in imports(ast.parse(source))

@@ -1,4 +1,4 @@
-"""Documents for the chunking tests: Markdown-like text with the blocks a parser would find."""
+"""Documents for the chunking tests: Markdown-like text with the blocks of a parser."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ WORDS = [
 def parsed_from(
     parts: list[tuple[BlockKind, str]], *, title: str | None = None, pages: bool = False
 ) -> ParsedText:
-    """Blocks joined by blank lines; a heading's level is its number of signs.
+    """Join blocks with blank lines; a heading's level is its number of # signs.
 
-    A row's number is that of its part. With pages, every part stands on a page and a slide of its
-    own, and every ten on a sheet.
+    A row has the number of its part. With pages, every part has its own page and slide, and every
+    ten parts a sheet.
     """
     text, blocks, path = "", [], [""] * 6
     for number, (kind, content) in enumerate(parts, 1):
@@ -63,7 +63,7 @@ def parsed_from(
 
 
 def with_masks(parsed: ParsedText, *masked: tuple[str, str]) -> ParsedText:
-    """Mask the first occurrence of each needle, as found by the rule named with it."""
+    """Mask the first occurrence of each text, with the name of the rule after it."""
     text, spans = parsed.text, []
     for needle, rule in masked:
         at = text.index(needle)
@@ -100,7 +100,7 @@ parts = st.one_of(
 
 @st.composite
 def documents(draw: st.DrawFn) -> ParsedText:
-    """Realistic documents, sometimes with front matter, a title, pages, Windows' line ends."""
+    """Draw a realistic document: with or without front matter, title, pages, Windows line ends."""
     body = draw(st.lists(parts, max_size=25))
     if draw(st.booleans()):
         body = [(kind, content.replace("\n", "\r\n")) for kind, content in body]
@@ -111,7 +111,7 @@ def documents(draw: st.DrawFn) -> ParsedText:
 
 @st.composite
 def masked_documents(draw: st.DrawFn) -> ParsedText:
-    """Documents of which some spans are masked, wherever they are."""
+    """Draw a document with masked spans anywhere."""
     parsed = draw(documents())
     at = st.integers(0, max(0, len(parsed.text) - 1))
     spans = draw(st.lists(st.tuples(at, st.integers(1, 200)), max_size=4))
@@ -139,7 +139,7 @@ wild_texts = st.lists(
 
 @st.composite
 def wild_documents(draw: st.DrawFn) -> ParsedText:
-    """Any text with any blocks in order, gaps between them included."""
+    """Draw any text with any ordered blocks, also with gaps between them."""
     text = draw(wild_texts)
     ends = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
     kinds = st.sampled_from(["heading", "paragraph", "code", "table", "list"])
@@ -153,7 +153,7 @@ def wild_documents(draw: st.DrawFn) -> ParsedText:
 
 
 def prose(sentences: int) -> str:
-    """Different sentences of about ten tokens."""
+    """Return different sentences of about ten tokens."""
     nouns = ["index", "vector", "tenant", "chunk", "window", "lake", "catalog"]
     return " ".join(
         sentence(["the", nouns[n % 7], "keeps", str(n), "entries", "of", "its", nouns[n % 5]])

@@ -1,4 +1,4 @@
-"""What every chunker promises, whatever the document."""
+"""The promises of every chunker about every document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def texts(parsed: ParsedText, passages: list[Passage]) -> list[str]:
 
 
 def uncovered(parsed: ParsedText, passages: list[Passage]) -> str:
-    """Non-blank text outside front matter that is new in no passage."""
+    """Return the text outside of white space and front matter that is new in no passage."""
     left = list(parsed.text)
     spans = [(b.start, b.end) for b in parsed.blocks if b.kind == "front_matter"]
     for start, end in [*spans, *((p.new_start, p.end) for p in passages)]:
@@ -33,7 +33,7 @@ def size(text: str, parameters: ChunkParameters) -> int:
 
 
 def sized(passage: Passage, text: str, parameters: ChunkParameters) -> int:
-    """The size of a passage with its context."""
+    """Return the size of a passage with its context."""
     context = f"{passage.context}\n" if passage.context else ""
     return size(text, parameters) + size(context, parameters)
 
@@ -41,7 +41,7 @@ def sized(passage: Passage, text: str, parameters: ChunkParameters) -> int:
 def must_repeat(
     parsed: ParsedText, before: Passage, after: Passage, parameters: ChunkParameters
 ) -> bool:
-    """Whether there is room and reason to repeat words: rows and lines are repeated whole."""
+    """Return whether words must be repeated: if there is room, and rows and lines are complete."""
     new = [b for b in parsed.blocks if b.start < after.end and after.new_start < b.end]
     last = [b for b in parsed.blocks if b.start < before.end][-1]
     begun = [b for b in new if b.start >= after.new_start or b.kind in {"table", "list"}]
@@ -53,7 +53,7 @@ def must_repeat(
 
 
 def check_promises(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
-    """Split the document and hold the passages to what was promised."""
+    """Split a document, and check the promises of the passages."""
     passages = passages_of(parsed, parameters)
     assert uncovered(parsed, passages) == ""
     for passage, text in zip(passages, texts(parsed, passages), strict=True):

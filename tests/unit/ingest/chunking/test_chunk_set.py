@@ -119,7 +119,7 @@ STORED = {
 
 @pytest.mark.parametrize("chunker", STORED)
 def test_what_is_stored_is_not_cut_again(chunker: str) -> None:
-    """The keys, digests and numbers that the lakes of these versions hold."""
+    """Keys, digests and numbers equal those in the lakes of these versions."""
     assert (CHUNKER_VERSION, DROPPING_VERSION) == (2, 2)
     parsed = ParsedText(
         MANUAL,

@@ -1,4 +1,4 @@
-"""Work grows in proportion to the text: counted in characters tokenised, not in seconds."""
+"""Cost is proportional to the text, counted in tokenised characters instead of seconds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHAPES = {
 
 
 def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """How often something was measured, and how many characters were."""
+    """Return the number of measurements, and of measured characters."""
     calls, chars = 0, 0
 
     def spied(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> object:

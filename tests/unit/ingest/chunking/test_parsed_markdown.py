@@ -1,4 +1,4 @@
-"""The chunker on what the Markdown parser really returns."""
+"""The chunker with the output of the Markdown parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every chunker on every kind of document."""
+"""Every chunker with every kind of document."""
 
 from __future__ import annotations
 

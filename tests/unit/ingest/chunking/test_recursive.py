@@ -18,7 +18,7 @@ def split(parsed: ParsedText, max_tokens: int = 64, overlap: int = 16) -> list[P
 
 
 def endings(parsed: ParsedText, passages: list[Passage]) -> set[str]:
-    """What follows each passage but the last, as far as it is white space."""
+    """Return the white space after each passage except the last."""
     after = [parsed.text[passage.end :] for passage in passages[:-1]]
     return {rest[: len(rest) - len(rest.lstrip())] for rest in after}
 

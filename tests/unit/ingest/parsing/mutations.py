@@ -1,4 +1,4 @@
-"""Damaging documents as accidents and attackers do, by choices that hypothesis can shrink."""
+"""Damage documents as accidents and attackers do, with choices that hypothesis can shrink."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _BYTES = (
 
 
 class Edit(NamedTuple):
-    """One change to a document.
+    """A change to a document.
 
     Attributes:
-        kind: what is done.
-        at, to: where, in parts of the whole.
-        data: what is written.
-        times: how often it is repeated.
+        kind: of the change.
+        at, to: the position, as fractions of the length.
+        data: new bytes.
+        times: number of repetitions.
     """
 
     kind: Kind
@@ -69,14 +69,14 @@ edits = st.lists(
 
 
 def edited(data: bytes, changes: list[Edit]) -> bytes:
-    """The document after all changes, in order."""
+    """Apply all changes to a document, in order."""
     for change in changes:
         data = _edited(data, change)
     return data
 
 
 def edited_tree(data: bytes, changes: list[Edit]) -> bytes:
-    """An XML part whose elements were changed, such that it stays well-formed."""
+    """Change the elements of an XML part, which stays well-formed."""
     from lxml import etree
 
     try:
@@ -89,7 +89,7 @@ def edited_tree(data: bytes, changes: list[Edit]) -> bytes:
 
 
 def parts(archive: bytes) -> list[str]:
-    """The parts of an archive, those that hold an Office document's text many times over."""
+    """Return the parts of an archive; those with an Office document's text are repeated."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         names = [name for name in opened.namelist() if name.endswith((".xml", ".rels"))]
     telling = [name for name in names if _TELLING.search(name)]

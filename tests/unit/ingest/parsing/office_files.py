@@ -54,7 +54,7 @@ def encrypted(data: bytes, password: str) -> bytes:
 
 
 def with_part(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
-    """A copy of an archive in which one part is changed, or made."""
+    """Return a copy of an archive in which one part is changed or added."""
     target = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(data)) as old,
@@ -67,12 +67,12 @@ def with_part(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 
 def lines(parsed: ParsedText) -> list[tuple[str, str]]:
-    """The kind and text of each block, the level of a heading with it."""
+    """Return kind and text of each block; a heading's kind includes its level."""
     return [(f"{b.kind}{b.level or ''}", parsed.text[b.start : b.end]) for b in parsed.blocks]
 
 
 def block(parsed: ParsedText, beginning: str) -> Block:
-    """The one block whose text begins so."""
+    """Return the only block with this beginning."""
     [found] = [b for b in parsed.blocks if parsed.text.startswith(beginning, b.start)]
     return found
 

@@ -1,4 +1,4 @@
-"""Small PDFs, some of them hostile, written by hand; reportlab where a real layout matters."""
+"""Small PDFs, some of them hostile, written by hand; with reportlab if layout matters."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def laid_out(
     outline: Sequence[tuple[int, int, str]] = (),
     password: str | None = None,
 ) -> bytes:
-    """Lines on pages.
+    """Return a PDF of lines on pages.
 
     Args:
         outline: (page from 1, level from 0, title) of each bookmark.
-        password: encrypts the file with it.
+        password: encrypts the file.
     """
     from reportlab.lib.pdfencrypt import StandardEncryption
     from reportlab.pdfgen.canvas import Canvas
@@ -55,7 +55,7 @@ def laid_out(
 
 
 def image_only(pages: int = 1) -> bytes:
-    """Pages that hold nothing but a picture, as a scanner makes them."""
+    """Return pages that consist of a picture, as a scanner makes them."""
     from reportlab.lib.utils import ImageReader
     from reportlab.pdfgen.canvas import Canvas
 
@@ -78,14 +78,14 @@ def by_hand(
     size: str = "612 792",
     more: Sequence[bytes] = (),
 ) -> bytes:
-    """A PDF whose pages all show the same content stream.
+    """Return a PDF whose pages all have the same content stream.
 
     Args:
-        content: the stream as it is stored.
+        content: the encoded stream.
         filters: the PDF array of filters that decode it.
         catalog: further entries of the catalog.
         size: of the pages, in points.
-        more: further objects; they are numbered after the pages, which begin at 4.
+        more: further objects, which are numbered after the pages; these start at 4.
     """
     kids = " ".join(f"{4 + i} 0 R" for i in range(pages))
     page = (
@@ -105,7 +105,7 @@ def by_hand(
 
 
 def of_objects(objects: Sequence[bytes]) -> bytes:
-    """A PDF of these objects, numbered from 1; the first is the catalog."""
+    """Return a PDF of these objects, numbered from 1; the first is the catalog."""
     out = bytearray(b"%PDF-1.4\n")
     offsets = []
     for number, body in enumerate(objects, start=1):
@@ -119,7 +119,7 @@ def of_objects(objects: Sequence[bytes]) -> bytes:
 
 
 def bomb(megabytes: int) -> bytes:
-    """A content stream that unpacks to the given size, deflated twice: a few kilobytes."""
+    """Return a content stream of a few kilobytes that unpacks, in two steps, to this size."""
     packer = zlib.compressobj(9)
     block = b" " * 1_000_000
     packed = b"".join(packer.compress(block) for _ in range(megabytes)) + packer.flush()
@@ -127,14 +127,14 @@ def bomb(megabytes: int) -> bytes:
 
 
 def endless(repetitions: int) -> bytes:
-    """A page with very many pieces of text, which takes a layout engine very long."""
+    """Return a page with so many text elements that layout analysis takes very long."""
     piece = b"BT /F1 4 Tf %d %d Td (word) Tj ET\n"
     content = b"".join(piece % (i * 7 % 600, i * 13 % 780) for i in range(repetitions))
     return by_hand(zlib.compress(content), filters="/FlateDecode")
 
 
 def scanned(data: bytes) -> bytes:
-    """A PDF of the pictures of another one's pages, at 150 dots per inch."""
+    """Return a PDF of pictures of another PDF's pages, at 150 dots per inch."""
     import pypdfium2
     from reportlab.lib.utils import ImageReader
     from reportlab.pdfgen.canvas import Canvas
@@ -151,7 +151,7 @@ def scanned(data: bytes) -> bytes:
 
 
 def joined(*documents: bytes) -> bytes:
-    """All pages of several documents in one."""
+    """Join the pages of several documents."""
     import pypdfium2
 
     out = io.BytesIO()

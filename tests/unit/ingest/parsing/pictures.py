@@ -1,4 +1,4 @@
-"""Pictures of text, and such as say that they are larger than they are."""
+"""Pictures of text, and pictures that claim to be larger than they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = "The ferry leaves the northern pier at seven"
 
 
 def drawn(text: str = WORDS, size: int = 28, mode: str = "RGB", **how: Any) -> Image.Image:
-    """A picture of a line of text."""
+    """Return a picture of a line of text."""
     font = ImageFont.load_default(size)
     image = Image.new(mode, (size * len(text) // 2 + 60, size * 4), how.get("paper", "white"))
     ImageDraw.Draw(image).text((30, size), text, how.get("ink", "black"), font)
@@ -27,7 +27,7 @@ def saved(image: Image.Image, kind: str, **how: Any) -> bytes:
 
 
 def bomb(width: int, height: int) -> bytes:
-    """A small PNG that says it is large."""
+    """Return a small PNG that claims to be large."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         crc = zlib.crc32(kind + data)

@@ -1,6 +1,6 @@
-"""A small, valid document for every parser: what the fuzz run makes damaged ones of.
+"""A small, valid document for every parser, which the fuzz tests damage.
 
-The marker stands wherever a document has text, so that a refusal which quotes any of it shows.
+Every text in a document contains the marker, so a refusal that quotes any of it is noticed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARKER = "Xylophone"
 
 
 class Seed(NamedTuple):
-    """A document and what its source says it is."""
+    """A document, and its declared media type."""
 
     data: bytes
     media_type: str
@@ -174,7 +174,7 @@ _MAKERS = MappingProxyType(
 
 @cache
 def seeds() -> Mapping[str, tuple[Seed, ...]]:
-    """Documents by the id of the parser that reads them, all of them with the marker."""
+    """Return documents with the marker, by the id of their parser."""
     return {
         parser: tuple(Seed(make(), media_type) for make, media_type in makers)
         for parser, makers in _MAKERS.items()
@@ -183,7 +183,7 @@ def seeds() -> Mapping[str, tuple[Seed, ...]]:
 
 @cache
 def handbook(parser: str) -> tuple[Seed, ...]:
-    """What a parser reads of the handbook: richer documents, without the marker."""
+    """Return the handbook's documents for a parser: richer ones, without the marker."""
     found = ((path, find_media_type(path.name)) for path in sorted(_HANDBOOK.rglob("*")))
     return tuple(
         Seed(path.read_bytes(), media_type)

@@ -1,4 +1,4 @@
-"""CSV and TSV: the text is the file's own, each record is a block."""
+"""CSV and TSV: the text is the file's own, and each record is a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document is, by its bytes first and by its name second."""
+"""The type of a document, detected by its bytes first and by its name second."""
 
 from __future__ import annotations
 

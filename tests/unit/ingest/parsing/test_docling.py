@@ -1,4 +1,4 @@
-"""docling's full pipeline: its documents, and the error where it is missing."""
+"""docling's full pipeline, and the error if it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOCX: headings by style, lists, tables, notes, and what is left out."""
+"""DOCX: headings by style, lists, tables, notes, and omitted parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parsed(build: Any, **facts: str) -> ParsedText:
 
 
 def body(xml: str) -> ParsedText:
-    """What a document with this between the tags of its body is read as."""
+    """Parse a document with this XML as its body."""
     new = f"<w:document {W_NAMESPACE}><w:body>{xml}</w:body></w:document>"
     return parse(with_part(word(lambda _: None), MAIN, lambda _: new.encode()))
 

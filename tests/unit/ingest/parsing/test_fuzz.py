@@ -1,6 +1,6 @@
-"""Damaged documents of every format, each in a worker: a sound text or a reason, and no worse.
+"""Damaged documents of every format: each yields a valid text or a reason, and nothing worse.
 
-`make fuzz` tries more of them, others each time.
+`make fuzz` tries more documents, and different ones each time.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_any_text(fuzzed: WorkerPool, parser: str, data: st.DataObject) -> None:
 
 
 def check(pool: WorkerPool, document: bytes, media_type: str) -> None:
-    """Parse and chunk a document, hold the outcome to what is promised, and parse another one."""
+    """Parse and chunk a document, check the result, and parse another one."""
     result = outcome(pool, document, media_type)
     event("read" if isinstance(result, ParsedText) else "refused")
     if isinstance(result, ParsedText):
@@ -124,7 +124,7 @@ def outcome(
 
 
 def check_parsed(parsed: ParsedText) -> None:
-    """Hold a parsed text to what model.ParsedText says of itself."""
+    """Check a parsed text against the documentation of model.ParsedText."""
     record = to_record(parsed)
     stored = json.dumps(record, ensure_ascii=False, allow_nan=False)
     stored.encode()

@@ -1,4 +1,4 @@
-"""Documents that cannot be parsed: each is refused with its reason, which quotes nothing."""
+"""Documents that cannot be parsed are refused with a reason that quotes nothing."""
 
 from __future__ import annotations
 

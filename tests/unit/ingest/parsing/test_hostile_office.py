@@ -1,4 +1,4 @@
-"""Office documents, pages and mail that mean harm: refused with a reason, or read without it."""
+"""Malicious Office documents, pages and mail: refused with a reason, or read without harm."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[Callable[[], bytes], str, str, str]] = {
 
 @pytest.fixture
 def listener() -> Iterator[tuple[str, list[bytes]]]:
-    """A server's address, and what was asked of it."""
+    """Run a server; yield its address, and the requests it receives."""
     asked: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -78,7 +78,7 @@ def listener() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def doctype(data: bytes, part: str, declaration: str, encoding: str = "utf-8") -> bytes:
-    """A copy in which a part declares a document type and uses its entity wherever text stands."""
+    """Return a copy in which a part declares a document type and uses its entity in all texts."""
 
     def change(old: bytes) -> bytes:
         xml = old.decode().partition("?>")[2].replace("kept text", "kept text &e;")
@@ -113,7 +113,7 @@ def test_no_entity_is_resolved(
 
 
 def _text(data: bytes, media_type: str) -> str:
-    """What is read of a document, or why nothing is."""
+    """Return the text of a document, or the reason why it is refused."""
     try:
         return parse(data, media_type).text
     except DocumentRejected as error:

@@ -1,4 +1,4 @@
-"""HTML: what a reader of a page sees, and nothing else."""
+"""HTML: the text that a reader of the page sees, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which language a document is said to be in, and when nothing is said."""
+"""The detected language of a document, and when none is detected."""
 
 from __future__ import annotations
 

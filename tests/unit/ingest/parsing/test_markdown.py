@@ -1,4 +1,4 @@
-"""Blocks of Markdown: what they are, and that nothing of the text is lost between them."""
+"""Blocks of Markdown: their kinds, and that no text between them is lost."""
 
 from __future__ import annotations
 

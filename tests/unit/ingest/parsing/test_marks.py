@@ -1,4 +1,4 @@
-"""Byte order marks: places count the bytes of the file."""
+"""Byte order marks: offsets count the bytes of the file."""
 
 from __future__ import annotations
 

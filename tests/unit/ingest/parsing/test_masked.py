@@ -1,4 +1,4 @@
-"""Credentials in documents: none is left in text, headings, or title, and nothing moves."""
+"""Credentials in documents: none is left in text, headings or title, and no offset changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BODY: tuple[Style, str] = ("body", "Ordinary text that runs over the line and se
 
 
 def line(name: str) -> str:
-    """A line on which that kind of credential is one."""
+    """Return a line in which text of that kind is a credential."""
     before = {"aws-secret": "AWS secret key ", "password": "password = "}.get(name, "Key ")
     return before + SECRETS[name]
 

@@ -1,4 +1,4 @@
-"""Credentials in office documents, tables, pages and mail: none is left anywhere."""
+"""Credentials in Office documents, tables, pages and mail: none is left."""
 
 from __future__ import annotations
 

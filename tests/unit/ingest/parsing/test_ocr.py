@@ -1,4 +1,4 @@
-"""Pictures of text, also hostile ones: read by OCR where that is on, within bounds."""
+"""Pictures of text, including hostile ones: read by OCR if it is enabled, within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDFs that do not simply open: encrypted, partly damaged, scanned."""
+"""PDFs that are encrypted, partly damaged or scanned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PPTX: slides, titles, lists, tables, notes, and what is left out."""
+"""PPTX: slides, titles, lists, tables, notes, and omitted parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docling finds in the handbook's documents, our parsers find as well."""
+"""Our parsers find everything that docling finds in the handbook's documents."""
 
 from __future__ import annotations
 

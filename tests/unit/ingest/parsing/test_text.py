@@ -1,4 +1,4 @@
-"""MDX, plain text, source code: the source is the text, and every offset an offset into it."""
+"""MDX, plain text, source code: the source is the text, and offsets are offsets into it."""
 
 from __future__ import annotations
 

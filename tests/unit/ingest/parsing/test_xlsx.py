@@ -1,4 +1,4 @@
-"""XLSX: sheets, headers, rows, values, and what is left out."""
+"""XLSX: sheets, headers, rows, values, and omitted parts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that any user may enter, unlike pytest's own; in memory where there is such."""
+    """Yield a folder that any user may enter, unlike pytest's own; in memory if possible."""
     shared = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))
     folder.chmod(0o755)
@@ -24,7 +24,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def unprivileged() -> Callable[[], AbstractContextManager[None]]:
-    """Be bound by permissions for a while, which root is not."""
+    """Return a context manager that drops root's privileges."""
 
     @contextmanager
     def drop() -> Iterator[None]:

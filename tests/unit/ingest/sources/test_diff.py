@@ -1,4 +1,4 @@
-"""What a listing means against what is known, and the hashing in between."""
+"""Comparing a listing with known documents, and hashing in between."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison whose listing was read to its end, and all of its changes."""
+    """A completed comparison, and all of its changes."""
 
     comparison: Comparison
     changes: list[Change]
@@ -219,7 +219,7 @@ def test_suspicious_deletions(removed: int, of: int, held: bool) -> None:
 
 
 def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> Compared:
-    """Compare a real folder, then bring the known rows up to date as the catalog would."""
+    """Compare a real folder, then update the known rows as the catalog would."""
     began = time.time_ns()
     documents = list(source.list())
     diff = compared(documents, rows.values(), partial(hash_documents, source))

@@ -1,4 +1,4 @@
-"""Names of uploaded files: nothing of them leads elsewhere or looks like something else."""
+"""Names of uploaded files are cleaned of paths and misleading characters."""
 
 from __future__ import annotations
 

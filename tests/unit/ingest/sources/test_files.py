@@ -1,4 +1,4 @@
-"""Which roots are allowed, and reading one file within limits."""
+"""Allowed roots, and reading a file within limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def source(root: Path) -> FilesSource:
 
 
 def bytes_read() -> int:
-    """What this process has read so far, by the kernel's count."""
+    """Return the bytes that this process has read, as counted by the kernel."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 

@@ -1,4 +1,4 @@
-"""The patterns mean what they mean to git, and no pattern can stall a listing."""
+"""Patterns have the same meaning as in Git, and no pattern can stall a listing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make(root: Path, paths: set[str]) -> None:
 
 
 def kept_by_git(root: Path) -> set[str]:
-    """Files git would take: all but those it ignores, by themselves or with a folder."""
+    """Return the files that Git would not ignore."""
     everything = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*")

@@ -1,4 +1,4 @@
-"""Blocks of a page that are changed one after the other, beside what each change means."""
+"""Successive changes of a page's blocks, compared with the meaning of each change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def change(block_id: str, text: str = "", **more: Any) -> BlockBody:
 
 
 def put(blocks: list[dict[str, Any]], of: BlockBody) -> list[dict[str, Any]]:
-    """What a change of a block means, in the words of the API."""
+    """Return the blocks after a change, as the API's documentation defines it."""
     own = of.block.block_id
     before = [block["block_id"] for block in blocks]
     others = [block for block in blocks if block["block_id"] != own]

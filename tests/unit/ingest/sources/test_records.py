@@ -1,4 +1,4 @@
-"""Pushed records as a source, over a store in memory."""
+"""Pushed records as a source, with a store in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = 1_800_000_000_000_000_000
 
 @dataclass
 class MemoryRecords:
-    """Records and their texts; texts that are read are counted."""
+    """Records and their texts, with a count of the texts that are read."""
 
     records: list[StoredRecord]
     texts: dict[str, str]

@@ -1,4 +1,4 @@
-"""Kinds of sources: one value each, looked up by name, opened with what the installation gives."""
+"""Kinds of sources: looked up by name, and opened with the installation's services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What permissions forbid fails a listing, but only rejects a document."""
+"""A permission error fails a listing, but only rejects a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploaded files as a source, over a store in memory."""
+"""Uploaded files as a source, with a store in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing folders that are strange, hostile, large, or change under the walk."""
+"""Listing folders that are unusual, hostile or large, or change during the listing."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_include_and_exclude(tmp_path: Path) -> None:
 
 @pytest.fixture
 def abyss(tmp_path: Path) -> Iterator[Path]:
-    """A folder for nesting too deep for shutil.rmtree, and so for pytest's own cleaning."""
+    """Yield a folder for nesting that is too deep for shutil.rmtree and for pytest."""
     yield tmp_path
     subprocess.run(["rm", "-rf", tmp_path], check=True)
 

@@ -1,4 +1,4 @@
-"""While a worker has a document in hand, its Python fetches nothing and starts nothing."""
+"""While a worker processes a document, its Python uses no network and starts no process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines of a worker process: they pass, are extended, and cost no thread each."""
+"""Deadlines of a worker process: they expire, are extended, and need no thread each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsers that are forks: the same limits and the same silence, without the imports."""
+"""Parsers as forks: the same limits and confinement, without imports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOCUMENT = b"# Hello\n\npassword: hunter2hunter22\n"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.Popen]]:
-    """A fork server of parsers, and the cache folder beside which it is found."""
+    """Start a fork server of parsers; yield the cache folder next to which it is found."""
     cache = with_rules(tmp_path_factory.mktemp("parsers") / "cache")
     socket = fork_server_socket(cache)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Workers under real limits: a document that hangs, eats memory or kills its parser fails alone."""
+"""Workers with real limits: a document that hangs, uses too much memory or crashes fails alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def titles(results: dict[str, object]) -> list[str | None]:
 
 @pytest.fixture
 def children() -> Callable[[], list[psutil.Process]]:
-    """Worker processes that were started since the test began."""
+    """Return a function that lists the worker processes started by the test."""
 
     def workers() -> list[psutil.Process]:
         found = []

@@ -1,4 +1,4 @@
-"""What worker processes do: a text is chunked there as it is here."""
+"""Worker processes chunk a text like this process."""
 
 from __future__ import annotations
 

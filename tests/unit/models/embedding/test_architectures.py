@@ -1,4 +1,4 @@
-"""Folders of the architectures that published models have, read as sentence-transformers does."""
+"""Folders with published models' architectures give the vectors of sentence-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a call together, and what never goes: too long, too dear, or to no purpose."""
+"""Which texts share a call, and which are never sent: too long, too expensive, or pointless."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
 class Limited(DeterministicEmbedder):
-    """Counts a token a character, and notes what it was sent."""
+    """An embedder that counts one token per character, and records its calls."""
 
     def __init__(self, limits: CallLimits) -> None:
         super().__init__(dimensions=8)

@@ -1,4 +1,4 @@
-"""The drive over an embedder that fails in each of the ways embedders fail."""
+"""Bulk embedding with an embedder that fails in every way embedders fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
 class Recorder(DeterministicEmbedder):
-    """The deterministic embedder with a hook before each call, and a record of the calls."""
+    """A deterministic embedder with a hook before each call, and a record of the calls."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Recorder(DeterministicEmbedder):
 
 
 class Lake:
-    """Keeps vectors in memory and notes the size and the time of each group."""
+    """Vectors in memory, with the size and time of each group."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.vectors: dict[str, Vectors] = {}
@@ -292,7 +292,7 @@ def test_one_bad_text_in_a_batch_costs_two_calls_a_halving_and_two_probes():
 
 
 class Broken(Recorder):
-    """Answers its third call as told."""
+    """An embedder whose third call returns spoilt vectors."""
 
     def __init__(self, spoil: Callable[[Vectors], Vectors]) -> None:
         super().__init__(concurrent=1)
@@ -321,7 +321,7 @@ def test_vectors_of_another_shape_stop_the_drive_and_the_good_ones_before_are_ke
 
 
 class Spoiling(Recorder):
-    """Spoils the vectors of some texts, in every call or in as many as are named."""
+    """An embedder that spoils the vectors of some texts, in all or so many calls."""
 
     def __init__(
         self, spoilt: Callable[[str], bool], value: object, *, times: int = 1_000, batch: int = 4

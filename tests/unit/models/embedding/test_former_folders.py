@@ -1,4 +1,4 @@
-"""Builds of folders that earlier versions described by other rules answer until the next one."""
+"""Builds of model folders that earlier versions identified differently keep answering."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add_named_pooling(folder: Path) -> None:
 
 
 def ask(config: EmbedderConfig, embedder_id: str) -> Vector:
-    """Embed a question for a generation that such an embedder built."""
+    """Embed a question for a generation of such an embedder."""
     built = config.model_dump(mode="json", exclude_none=True)
     serving = Generation(
         1, "k", "i", "u", embedder_id, built, WIDTH, "SERVING", datetime.now(UTC), None

@@ -1,4 +1,4 @@
-"""The real shipped model, and a tiny one of another make."""
+"""The shipped model, and a tiny one of another kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 def long_text(words: int, seed: int = 0) -> str:
-    """Text of words that are one word piece each."""
+    """Return a text of words that are one word piece each."""
     vocabulary = ["river", "table", "green", "music", "winter", "paper", "engine", "garden"]
     return " ".join(random.Random(seed).choices(vocabulary, k=words))
 

@@ -1,4 +1,4 @@
-"""Describing folders with models, none of which is loaded here."""
+"""Identifying folders with models, none of which is loaded here."""
 
 from __future__ import annotations
 

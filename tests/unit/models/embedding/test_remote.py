@@ -1,4 +1,4 @@
-"""An endpoint that fails as told, behind limits, retries and connections by loop."""
+"""An endpoint that injects faults, with limits, retries and connections for each event loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Act = Callable[[int, Sequence[str]], "Reply | None"]
 
 
 class Service:
-    """What all endpoints to it have in common: what it does with the nth request."""
+    """The service behind all endpoints, and its reaction to each request."""
 
     def __init__(self, act: Act = lambda number, texts: None) -> None:
         self._act = act
@@ -66,7 +66,7 @@ class Service:
 
 
 class FakeEndpoint:
-    """Belongs to the loop it is first used in."""
+    """An endpoint that belongs to the event loop in which it is first used."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Probes and their distances, and vectors kept apart by a revision."""
+"""Probes and their distances, and vectors distinguished by a revision."""
 
 from __future__ import annotations
 

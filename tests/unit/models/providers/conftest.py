@@ -1,4 +1,4 @@
-"""Servers on loopback that the providers' real SDKs are pointed at."""
+"""Servers on loopback for the providers' real SDKs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def endpoint_of(
 
 @pytest.fixture
 def ask(httpserver: HTTPServer) -> Ask:
-    """Makes one request for texts through an SDK, with its own event loop."""
+    """Return a function that embeds texts with an SDK, in its own event loop."""
 
     def run(
         provider: str,
@@ -78,7 +78,7 @@ AskChat = Callable[..., Completion]
 
 @pytest.fixture
 def ask_chat(httpserver: HTTPServer) -> AskChat:
-    """Has a model write once, in an event loop of its own."""
+    """Return a function that lets a model write once, in its own event loop."""
 
     def run(
         provider: str,
@@ -123,7 +123,7 @@ AskReranker = Callable[..., list[float]]
 
 @pytest.fixture
 def ask_reranker(httpserver: HTTPServer) -> AskReranker:
-    """Scores passages once, in an event loop of its own."""
+    """Return a function that scores passages once, in its own event loop."""
 
     def run(provider: str, passages: Sequence[str], **options: object) -> list[float]:
         options.setdefault(

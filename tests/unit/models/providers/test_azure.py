@@ -1,4 +1,4 @@
-"""Azure OpenAI's API, through OpenAI's SDK, and tokens of a managed identity, through Azure's."""
+"""Azure OpenAI's API through OpenAI's SDK, and managed identities through Azure's."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_too_many_texts_are_refused_with_azures_own_words(httpserver: HTTPServer
 
 @pytest.fixture
 def identity(httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Request]:
-    """The token endpoint of App Service; returns the request that it got."""
+    """Run App Service's token endpoint; return the request that it received."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
     monkeypatch.setenv("IDENTITY_HEADER", "secret-of-the-platform")
     answer = {

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's API, through botocore: what is sent, how it is signed, what may come back."""
+"""Amazon Bedrock's API through botocore: requests, signatures, responses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def key(*parts: str) -> Callable[[], SecretStr]:
 
 
 def is_signed(request: Request, token: str | None = None) -> bool:
-    """Whether a request's signature is that of its own content, by AWS's own rules."""
+    """Return whether a request's signature is valid by AWS's own rules."""
     found = _AUTHORIZATION.fullmatch(request.headers["Authorization"])
     assert found is not None
     assert (found["access"], found["region"]) == (ACCESS, REGION["region"])
@@ -124,7 +124,7 @@ def test_a_signature_does_not_hold_for_another_secret(httpserver: HTTPServer, as
 
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The certificate of 127.0.0.1, as if a public authority had signed it."""
+    """Create a certificate of 127.0.0.1 that is trusted like a public one."""
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
     now = datetime.now(UTC)

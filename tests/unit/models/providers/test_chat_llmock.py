@@ -1,4 +1,4 @@
-"""Chat models through their real SDKs, against a server that is not ours and breaks on demand."""
+"""Chat models through their real SDKs, with an independent server that injects faults."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def answer(texts: list[str], dimensions: int = 1536) -> dict[str, Any]:
 
 
 def embedded(request: Request) -> Response:
-    """Answer as Cohere does, and refuse what exceeds its limits in its own words."""
+    """Respond as Cohere does; requests above its limits get its own error messages."""
     asked = request.get_json()
     if len(asked["texts"]) > 96:
         message = "invalid request: total number of texts must be at most 96"

@@ -1,4 +1,4 @@
-"""Every fault of a server, through the SDKs of OpenAI and Gemini: what is kept, told, and sent."""
+"""Every fault of a server, through the SDKs of OpenAI and Gemini: results, reports, requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 
 class Drive:
-    """A drive over a server, through a provider's SDK."""
+    """Bulk embedding with a server, through a provider's SDK."""
 
     def __init__(self, server: EmbeddingServer, provider: str) -> None:
         self.server = server
@@ -71,7 +71,7 @@ class Drive:
         self.kept: dict[str, Vectors] = {}
 
     def embedder(self, retries: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
-        """As the registry makes it, with shorter retries."""
+        """Return an embedder as the registry makes it, with shorter retries."""
         model = remote_model(self._config)
         sdk: type[SdkEndpoint[Any]] = (
             GeminiEndpoint if self._config.provider == "gemini" else OpenAIEndpoint

@@ -1,4 +1,4 @@
-"""A server that is not ours, which breaks on demand and judges how its clients take it."""
+"""An independent server that injects faults and judges its clients' behaviour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drive(
     requests_per_minute: int | None = None,
     seconds: float = 60.0,
 ) -> EmbedOutcome:
-    """Embed texts through OpenAI's SDK, as OpenAI's own model."""
+    """Embed texts through OpenAI's SDK, with OpenAI's own model."""
     model = remote_model(
         EmbedderConfig(provider="openai", base_url=llmock.base_url("openai"), batch_size=batch)
     )

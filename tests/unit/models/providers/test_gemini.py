@@ -1,4 +1,4 @@
-"""Google's own SDK against servers on loopback."""
+"""Google's own SDK with servers on loopback."""
 
 from __future__ import annotations
 

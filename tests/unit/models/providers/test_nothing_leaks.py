@@ -1,4 +1,4 @@
-"""A server that gives back whatever it was sent, everywhere it can."""
+"""A server that repeats everything it receives, wherever it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that answers about batches with whatever does harm."""
+"""A server whose responses about batches are harmful."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's batch API through its real SDK, against a server that is not ours."""
+"""OpenAI's batch API through its real SDK, with an independent server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ollama and vLLM by OpenAI's API, as their documentation describes their answers."""
+"""Ollama and vLLM through OpenAI's API, with responses as their documentation describes them."""
 
 from __future__ import annotations
 

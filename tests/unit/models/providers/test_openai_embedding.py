@@ -1,4 +1,4 @@
-"""OpenAI's own SDK against servers on loopback."""
+"""OpenAI's own SDK with servers on loopback."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_malformed_vector_is_empty_beside_a_good_one(httpserver, ask, vectors)
 
 
 def raw_server(behaviour):
-    """Whatever an HTTP server would not do."""
+    """Run a server that violates HTTP."""
 
     async def run(**options) -> None:
         server = await asyncio.start_server(behaviour, "127.0.0.1", 0)
@@ -275,7 +275,7 @@ def test_a_refused_connection_is_transient(ask):
 
 
 def test_a_refused_key_is_read_again(httpserver):
-    """So that a process that lives long notices a new one."""
+    """A long-lived process must notice a new key."""
 
     def handler(request: Request) -> Response:
         if request.headers["Authorization"] != "Bearer new":

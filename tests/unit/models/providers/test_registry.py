@@ -42,13 +42,13 @@ RERANKERS = (
 
 
 def page(provider: str) -> str:
-    """The page of a provider."""
+    """Return the documentation page of a provider."""
     name = "openai-compatible" if provider in COMPATIBLE else provider
     return (DOCS / "providers" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def rows(text: str, header: str) -> list[tuple[str, ...]]:
-    """The rows of all tables with that header."""
+    """Return the rows of all tables with that header."""
     found: list[tuple[str, ...]] = []
     for table in text.split(f"{header}\n")[1:]:
         for line in table.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""Vertex AI's API, through Google's SDK, and the tokens of a service account."""
+"""Vertex AI's API through Google's SDK, and the tokens of a service account."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def service_account(httpserver: HTTPServer, token_uri: str | None = None) -> str
 
 @pytest.fixture
 def credentials(httpserver: HTTPServer) -> Callable[[], SecretStr]:
-    """A service account, and Google's token server that accepts it."""
+    """Create a service account, and a token server that accepts it."""
     httpserver.expect_request("/token", method="POST").respond_with_json(
         {"access_token": TOKEN, "expires_in": 3599, "token_type": "Bearer"}
     )

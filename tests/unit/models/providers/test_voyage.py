@@ -28,7 +28,7 @@ RERANK = "/v1/rerank"
 
 
 def embedded(request: Request) -> Response:
-    """Answer as Voyage does: packed vectors, and its limits in its own words."""
+    """Respond as Voyage does: with packed vectors, and its own error messages."""
     asked = request.get_json()
     if len(asked["input"]) > 1_000:
         return refused("The batch size limit is 1000. Your batch size is too large.")

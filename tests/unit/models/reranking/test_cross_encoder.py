@@ -1,4 +1,4 @@
-"""Tiny ONNX cross-encoders, loaded and asked as large ones are."""
+"""Tiny ONNX cross-encoders, loaded and used like large ones."""
 
 from __future__ import annotations
 

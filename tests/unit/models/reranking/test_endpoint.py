@@ -1,4 +1,4 @@
-"""A rerank server on a real socket: what it is sent, what of its answers is taken."""
+"""A rerank server on a real socket: requests, and accepted responses."""
 
 from __future__ import annotations
 

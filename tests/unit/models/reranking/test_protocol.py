@@ -1,4 +1,4 @@
-"""A reranker that keeps failing is left alone, and tried again."""
+"""A reranker that keeps failing is not called for a while, and then tried again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATE = RerankFailed("late", "late")
 
 
 class Scripted:
-    """A reranker that fails as it is told."""
+    """A reranker that fails according to a script."""
 
     reranker_id = "scripted"
 
@@ -36,7 +36,7 @@ class Scripted:
         return [1.0] * len(passages)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Clock:
 
 
 def ask(reranker: CircuitBreakerReranker) -> str | None:
-    """Why it gave no scores, if it gave none."""
+    """Return why there are no scores; None if there are."""
     try:
         asyncio.run(reranker.scores("q", ["p"], seconds=1))
     except RerankFailed as error:

@@ -1,4 +1,4 @@
-"""A client reaches permitted servers alone, sends no foreign header, and bounds responses."""
+"""The client connects only to permitted servers, sends no foreign header, and limits responses."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def second_server() -> Iterator[HTTPServer]:
 
 @pytest.fixture
 def inside(second_server: HTTPServer) -> HTTPServer:
-    """A server that nobody outside should reach, at an address that is not let through."""
+    """Return an internal server, whose address is not permitted."""
     second_server.clear()
     second_server.expect_request("/").respond_with_data("a secret of the inside")
     return second_server
 
 
 def answers(*answers: list[str]):
-    """A resolver that answers otherwise each time, as a rebinding name does, and counts."""
+    """Return a resolver with changing answers, like a rebinding name, which counts its calls."""
     left = list(answers)
 
     async def resolver(host: str, port: int) -> list[str]:
@@ -119,7 +119,7 @@ def test_of_several_addresses_the_next_is_tried(httpserver):
     ],
 )
 def test_this_machine_is_not_reached_however_it_is_written(httpserver, host):
-    """By the system's own resolver, which understands them all."""
+    """The system's own resolver understands all these notations."""
     url = f"https://{host}:{httpserver.port}"
     with pytest.raises((ProviderRefused, ProviderUnavailable)) as caught:
         get(url, allowed=PrivateEndpoints())
@@ -128,7 +128,7 @@ def test_this_machine_is_not_reached_however_it_is_written(httpserver, host):
 
 
 def test_the_system_understands_unusual_notations():
-    """Else the test above would show nothing: they do lead to this machine."""
+    """Otherwise the test above would prove nothing: they do lead to this machine."""
     for host in ("2130706433", "0x7f000001", "017700000001", "127.1"):
         assert asyncio.run(resolve(host, 80)) == ["127.0.0.1"]
 
@@ -238,7 +238,7 @@ def test_only_headers_that_a_provider_needs_go_out(httpserver):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """Of a name, but signed by nobody."""
+    """Create a certificate that no authority has signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tls.example")])
     now = datetime.now(UTC)
@@ -285,7 +285,7 @@ def test_the_certificate_is_verified_against_the_name_not_the_address(certificat
 
 
 def _trust(certificate, monkeypatch) -> None:
-    """As if a public authority had signed it."""
+    """Trust a certificate as if a public authority had signed it."""
     import httpcore2
 
     monkeypatch.setattr(

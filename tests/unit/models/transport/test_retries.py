@@ -1,4 +1,4 @@
-"""Turns: how many at once, in how many loops and threads, and for how long one waits."""
+"""Turns: how many at once, in how many event loops and threads, and how long one waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def soon(seconds: float = 5.0) -> float:
 
 
 class Crowd:
-    """Takes turns and notes how many others have one."""
+    """Takes turns, and counts how many run at once."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic

@@ -1,4 +1,4 @@
-"""Credentials put together at run time: no file of this repository holds anything like one."""
+"""Credentials assembled at run time, so that no file of this repository contains one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOKENS = {
 
 
 def pem(*, lines: int = 12, kind: str = "RSA ") -> str:
-    """A private key's shape, whole."""
+    """Return a text with the complete form of a private key."""
     body = base64.b64encode(bytes((i * 37 + 11) % 256 for i in range(48 * lines))).decode()
     wrapped = [body[i : i + 64] for i in range(0, len(body), 64)]
     edge = f"{kind}PRIVATE" + " KEY-----"

@@ -1,4 +1,4 @@
-"""Credentials that only a name gives away, in the notations of configuration, code and prose."""
+"""Credentials recognized by a name, in the notations of configuration, code and prose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The version of the rules changes if and only if their findings do.
 
-Documents are parsed again when the version changes, and at no other time: findings that change
-without it leave credentials in the texts of all documents that were parsed before.
+A new version makes all documents be parsed again, and nothing else does. If findings change without
+it, credentials stay in the texts of all documents that were parsed before.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_names_placeholders_tokens_letters_and_anchors_count(part: str) -> None:
 
 
 def _tables() -> Iterator[str]:
-    """The constants of all modules of rules and the table of tokens, in any order, unnamed."""
+    """Yield the constants of all modules of rules, and the table of tokens."""
     seen: set[int] = set()
     for module in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
         for name, value in vars(import_module(module.name)).items():
@@ -124,7 +124,7 @@ def _tables() -> Iterator[str]:
 
 
 def _described(value: Any) -> str:
-    """The content of a constant; empty for functions and classes."""
+    """Return the content of a constant; empty for functions and classes."""
     if isinstance(value, Rule):
         value = (value.anchors, value.find)
     if isinstance(value, TokenKind):
@@ -148,7 +148,7 @@ def _described(value: Any) -> str:
 
 
 def _texts() -> Iterator[str]:
-    """Each kind of credential in each place that rules are tuned on, and texts without any."""
+    """Yield each kind of credential in each context for tuning, and clean texts."""
     for sample in (*credential_samples("tuning"), *mixed_samples("tuning")):
         if sample.media_type is None:
             yield sample.text
@@ -159,7 +159,7 @@ def _texts() -> Iterator[str]:
 
 
 def _cells() -> Iterator[Credential]:
-    """Credentials as cells of tables, which are masked by the same names and values."""
+    """Yield credentials as table cells, which are masked by the same names and values."""
     for kind in KINDS:
         rng = Random(kind.name)
         for _ in range(_MADE_OF_EACH_KIND):

@@ -1,4 +1,4 @@
-"""What is found, exactly where, and what is left alone."""
+"""What is found, at which offsets, and what is not masked."""
 
 from __future__ import annotations
 

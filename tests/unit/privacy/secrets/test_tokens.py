@@ -1,4 +1,4 @@
-"""Each row of the table of tokens finds a token made from its patterns, and no placeholder."""
+"""Each row of the token table finds a token made from its pattern, and no placeholder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_check_of_the_code_is_used_by_a_row() -> None:
 
 
 def example(row: dict[str, Any], rng: Random) -> str:
-    """Make a text from a row's patterns; its check may still refuse it."""
+    """Make a text from a row's patterns; the row's check may refuse it."""
     if "pattern" in row:
         if row.get("check") == "pair":
             return 'auth: "amFuZTpWdDdtUXgycA=="'
@@ -58,7 +58,7 @@ def example(row: dict[str, Any], rng: Random) -> str:
 
 
 def made(pattern: str, rng: Random) -> str:
-    """Make a text that matches a pattern; assertions about its neighbours are left out."""
+    """Make a text that matches a pattern, ignoring assertions about its neighbours."""
     return "".join(_parts(parser.parse(pattern), rng))
 
 

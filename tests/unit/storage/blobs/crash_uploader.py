@@ -1,6 +1,6 @@
-"""A process for test_store: receives files for ever, until it is killed or its files are full.
+"""Receive files until this process is killed or has received all of them; see test_store.
 
-Each file consists of one repeated line; the hash of each is printed when it is kept.
+Each file consists of one repeated line; its hash is printed when it is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Blobs in a folder and in an object store: whole or not there, whatever happens to the writer."""
+"""Blobs in a folder and in an object store are complete or absent, even if a writer crashes."""
 
 from __future__ import annotations
 

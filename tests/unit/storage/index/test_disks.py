@@ -1,4 +1,4 @@
-"""Elasticsearch's flood stage, in each form in which a cluster may set it."""
+"""Elasticsearch's flood stage, in every form in which a cluster may set it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both clients of Elasticsearch accept the servers that a fingerprint names, and no others."""
+"""Both Elasticsearch clients accept exactly the servers that a fingerprint names."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def served(folder: Path, chain: Sequence[x509.Certificate], key: Key) -> Iterato
 
 
 def accepted(connection: ElasticsearchConnection) -> tuple[bool, bool]:
-    """Return whether the client of threads, and the client of event loops, accept a server."""
+    """Return whether the blocking client, and the asynchronous one, accept a server."""
 
     async def connect() -> None:
         async with AsyncElasticsearch(

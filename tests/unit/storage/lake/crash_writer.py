@@ -1,7 +1,7 @@
 """Writers for test_crash: child processes that append and compact until they are killed.
 
-The parent has imported Polars and Delta Lake but started none of their threads, so that forking a
-child takes milliseconds. A line on stdin starts a child; it prints its pid, then the number of each
+The parent has imported Polars and Delta Lake but started none of their threads, so forking a child
+takes milliseconds. A line on stdin starts a child, which prints its pid and then the number of each
 acknowledged batch.
 """
 

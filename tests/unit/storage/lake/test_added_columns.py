@@ -1,4 +1,4 @@
-"""What is stored of source code and of blocks of pages, beside rows of earlier versions."""
+"""Rows of source code and page blocks, next to rows of earlier versions without their columns."""
 
 from __future__ import annotations
 

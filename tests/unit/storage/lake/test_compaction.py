@@ -36,7 +36,7 @@ def embedding_tables(lake: TenantLake) -> set[str]:
 
 
 def everything_in(folder: Path) -> str:
-    """The contents of all files: raw bytes, and Parquet files decompressed."""
+    """Return the contents of all files: raw bytes, and decompressed Parquet files."""
     contents = []
     for path in folder.rglob("*"):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""Files that are lost or damaged: they are named, left out by checks, and their rows saved."""
+"""Lost and damaged files are named and skipped by checks, and their rows are recovered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def hashes(first: int, count: int) -> list[str]:
 
 
 def fill(lake: TenantLake) -> None:
-    """Two files of vectors."""
+    """Write two files of vectors."""
     for first in (0, 5):
         lake.append_vectors(EMBEDDER, hashes(first, 5), vectors(first, 5))
 

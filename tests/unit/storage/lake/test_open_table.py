@@ -1,4 +1,4 @@
-"""A table that is kept open sees what other writers did to it meanwhile."""
+"""A table that stays open sees the changes of other writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def held(lake: TenantLake, *numbers: int) -> list[int]:
 
 @pytest.fixture
 def other(lake: Lake, acme: TenantLake) -> TenantLake:
-    """Another writer of the same tables."""
+    """Return another writer of the same tables."""
     return lake.tenant("acme", 1)
 
 

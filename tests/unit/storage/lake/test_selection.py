@@ -13,7 +13,7 @@ GROUP = 500
 
 
 def table(folder: Path, size: int) -> pl.LazyFrame:
-    """A file of so many keys, in groups of rows; one of them is there twice."""
+    """Write a file of so many keys in row groups; one key occurs twice."""
     path = folder / f"{size}.parquet"
     if not path.exists():
         keys = [f"{number:064}" for number in range(size)]

@@ -1,4 +1,4 @@
-"""Every column of texts is scanned by new rules for credentials, or there is a reason why not."""
+"""Every text column is scanned when rules for credentials change, or has a reason not to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of an Elasticsearch and its account, against answers of servers."""
+"""The check of an Elasticsearch and its account, by responses of a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEARCHING = {"monitor", "read", "view_index_metadata"}
 def checked(
     httpserver: HTTPServer, version: dict[str, str], purposes: list[Purpose]
 ) -> ElasticsearchCheck:
-    """Check a server whose account may search alone."""
+    """Check a server whose account may only search."""
 
     def privileges(request: Request) -> dict[str, Any]:
         sent = json.loads(request.data)

@@ -1,4 +1,4 @@
-"""Conditions of Elasticsearch by its responses: those that are made on no server of the tests."""
+"""Faulty states of Elasticsearch recognized by responses that no server of the tests gives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def response(kind: str, reason: str = TEXT, **more: Any) -> dict[str, Any]:
 
 
 def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
-    """A search of which each shard failed."""
+    """Return a response whose shards have all failed."""
     reason = {"type": "query_shard_exception", "reason": TEXT, "caused_by": {"type": kind, **more}}
     shard = {"shard": 0, "index": "rag-index-1", "node": None, "reason": reason}
     return response("search_phase_execution_exception", failed_shards=[shard])

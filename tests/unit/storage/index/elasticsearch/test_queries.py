@@ -85,7 +85,7 @@ OWNER = Owner("t", 1, 1)
 
 
 def clauses(body: Any, kind: str) -> Iterator[Any]:
-    """The clauses of a kind, at any depth."""
+    """Yield the clauses of a kind, at any depth."""
     for key, value in body.items() if isinstance(body, dict) else enumerate(body):
         if key == kind:
             yield value
@@ -94,13 +94,13 @@ def clauses(body: Any, kind: str) -> Iterator[Any]:
 
 
 def weighed(words: QueryWords, entries: int, marks: dict[str, int]) -> dict[str, WeighedWord]:
-    """The words, if each is somewhere."""
+    """Return the weighted words, if each occurs in an entry."""
     forms, phrases = dict.fromkeys(words.forms, 1), dict.fromkeys(words.phrases, 1)
     return weighed_words(words, entries, forms=forms, phrases=phrases, marks=marks)
 
 
 def searched(question: str) -> list[Any]:
-    """The clauses that a question is searched by, if each of its words is somewhere."""
+    """Return the clauses of a question's query, if each of its words occurs in an entry."""
     request, words = RankingRequest(question, 10), parse_query_words(question)
     weights = weighed(words, 100, dict.fromkeys(ANALYSES, 1))
     return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]
@@ -113,7 +113,7 @@ def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
 
 
 def leaves(clause: Any) -> int:
-    """The clauses in one, those of compound ones counted apart."""
+    """Return the number of clauses in a clause, counting the parts of compound ones."""
     inner = [
         one for part in clause.get("bool", {}).values() if isinstance(part, list) for one in part
     ]

@@ -1,4 +1,4 @@
-"""What an Elasticsearch says of itself, from its answers to `GET /`."""
+"""Facts about an Elasticsearch from its responses to `GET /`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(httpserver: HTTPServer) -> Iterator[Elasticsearch]:
 
 
 def answer(httpserver: HTTPServer, *answers: tuple[int, object], path: str = "/") -> None:
-    """Answer with these, and with the last one from then on."""
+    """Give these responses in order, and then repeat the last one."""
     left = list(answers)
 
     def respond(_: Request) -> Response:
