@@ -1,4 +1,4 @@
-"""Everything that Dagster loads with all systems."""
+"""The definitions that Dagster loads with all systems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_checks_are_these(with_systems: dg.RepositoryDefinition) -> None:
 
 @pytest.fixture
 def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine whose clocks skip 02:00 in spring and have it twice in autumn."""
+    """Use a time zone whose clocks skip 02:00 in spring and repeat it in autumn."""
     with monkeypatch.context() as environment:
         environment.setenv("TZ", "Europe/Berlin")
         time.tzset()

@@ -1,4 +1,4 @@
-"""What docs/systems.md and docs/agents.md say of systems, compared with what is loaded."""
+"""The claims of docs/systems.md and docs/agents.md about systems match what is loaded."""
 
 from __future__ import annotations
 

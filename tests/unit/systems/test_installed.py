@@ -1,4 +1,4 @@
-"""The systems of rag-assets are installed as those of others."""
+"""The systems of rag-assets are installed in the same way as foreign ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of all systems have what marks their runs as ours."""
+"""Ops of all systems have the resource that marks their runs as ours."""
 
 import dagster as dg
 

@@ -1,4 +1,4 @@
-"""Errors of systems are problems of the API like those of the core."""
+"""Errors of systems become problems of the API, like those of the core."""
 
 from __future__ import annotations
 

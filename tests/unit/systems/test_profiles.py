@@ -1,4 +1,4 @@
-"""Profiles of the installed systems make tenants."""
+"""Profiles of the installed systems can be used for tenants."""
 
 from __future__ import annotations
 

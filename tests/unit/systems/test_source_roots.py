@@ -1,4 +1,4 @@
-"""Roots: links that are refused or followed, and which folder is at the place of a root."""
+"""Roots: links that are refused or followed, and the identity of a root's folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = ("files", "git", "git HEAD", "globs", "globs elsewhere")
 
 
 def make(root: Path, name: str = "a.md") -> None:
-    """Make a folder that every kind of source reads one file of."""
+    """Create a folder from which every kind of source reads one file."""
     MadeRepository(root).commit({name: "# A page\n"})
 
 

@@ -1,4 +1,4 @@
-"""The core reads and deletes rows of systems, also in a process that used none of them."""
+"""The core reads and deletes rows of systems, even in a process that has not used them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core and the other systems load when one system is removed, and the core when all are."""
+"""The core and the other systems load without any one system, and the core without all."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_folder_is_an_installed_system() -> None:
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, int]:
-    """The number of modules that were imported without each system; no entry after an error."""
+    """Return the number of modules imported without each system; no entry after an error."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(CASES)],
         cwd=ROOT,

@@ -1,6 +1,6 @@
 """Glossary: an example of a system, with one part of every kind.
 
-A tenant's terms are in a file with one line for each, `term: what it means`.
+A tenant's terms are in a file with one line per term, `term: definition`.
 """
 
 from rag_assets.plugins.system import Migrations, Profile, System

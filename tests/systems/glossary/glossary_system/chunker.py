@@ -1,4 +1,4 @@
-"""The chunker of definitions: the whole line, with its term among the facts."""
+"""The chunker of definitions: one passage per line, with its term as a fact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rag_assets.ingest.chunking.model import Passage
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Make one passage of a definition."""
+    """Return a definition as one passage."""
     text = request.parsed.text
     term = text.partition(":")[0].strip()
     return [Passage(0, 0, len(text), (term,), count_text(text), facts={"term": term})]

@@ -11,7 +11,7 @@ app = typer.Typer(help="Terms and what they mean.", no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Terms and what they mean."""
+    """Terms and their definitions."""
 
 
 @app.command("lookups")

@@ -1,4 +1,4 @@
-"""What Dagster loads of the system."""
+"""The system's definitions for Dagster."""
 
 import dagster as dg
 
@@ -19,7 +19,7 @@ def glossary_terms(context: dg.AssetExecutionContext, workbench: Workbench) -> d
 
 @tenant_check("chunks", "defined_once", "Every term of a glossary is defined once.")
 def defined_once(context: CheckContext) -> Verdict:
-    """No two documents define one term."""
+    """Pass if no two documents define the same term."""
     rows = context.tenant.catalog.documents.all(context.tenant.ref.id)
     terms = len({row.uri for row in rows})
     compared = Compared("terms", expected=len(rows), actual=terms)
@@ -46,7 +46,7 @@ count_terms_daily = Schedule(
     job="count_terms",
 )
 def glossary_lookups_sensor(postgres: PostgresResource) -> dg.SensorResult:
-    """Count again when more terms were looked up."""
+    """Request a count when more terms were looked up."""
     total = sum(lookups(postgres.catalog().database).values())
     requests = [dg.RunRequest(run_key=str(total))] if total else []
     return dg.SensorResult(run_requests=requests)

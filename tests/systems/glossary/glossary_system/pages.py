@@ -1,4 +1,4 @@
-"""`/glossary`: which terms are looked up."""
+"""`/glossary`: the terms that were looked up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 
 
 def routes(catalog: Callable[[], Catalog]) -> list[BaseRoute]:
-    """The page."""
+    """Return the page's route."""
 
     def page(_: Request) -> Response:
         counts = lookups(catalog().database)

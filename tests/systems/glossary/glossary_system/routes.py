@@ -1,4 +1,4 @@
-"""`GET /rag/glossary/{term}`: what a term means."""
+"""`GET /rag/glossary/{term}`: the definition of a term."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/rag/glossary", tags=["glossary"], route_class=Guarde
 async def define(
     term: str, request: Request, identity: IdentityDependency, backend: BackendDependency
 ) -> dict[str, str | int | None]:
-    """Look a term up."""
+    """Look up a term."""
     tenant = request.state.tenant = identity.tenant(None)
     search = SearchRequest.of(query=term, top_k=1, mode="text", caller=identity.caller)
     answer = await backend.retriever.search(tenant, search)

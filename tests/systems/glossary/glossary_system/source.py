@@ -15,7 +15,7 @@ class TermsConfig(SourceConfig):
     """Terms with their definitions.
 
     Attributes:
-        file: one line for each, as `term: what it means`.
+        file: a file with one line per term, `term: definition`.
     """
 
     type: str = "terms"
@@ -32,7 +32,7 @@ class TermsSource:
         self._file = context.base / config.file
 
     def list(self) -> Iterator[ListedDocument]:
-        """The terms, by their hashes."""
+        """Yield the terms, with hashes of their definitions."""
         for term, line in self._lines().items():
             digest = hashlib.sha256(line.encode()).hexdigest()
             path = f"{term}.txt"
@@ -51,14 +51,14 @@ class TermsSource:
             )
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """One line."""
+        """Return the line of a term."""
         try:
             return self._lines()[document_path.removesuffix(".txt")].encode()[:max_bytes]
         except KeyError:
             raise DocumentVanished(f"gone since it was listed: {document_path!r}") from None
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The same, in one piece."""
+        """Yield the line of a term in one part."""
         yield self.read(document_path, max_bytes=max_bytes)
 
     def _lines(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A step of searches: the term that was named exactly comes first."""
+"""A search step: the definition of exactly the requested term comes first."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rag_assets.search.services import SearchServices
 
 
 class ExactTerm:
-    """Ranks the definition of the very term that a question consists of before all others."""
+    """Ranks the definition of a term first if the question consists of the term."""
 
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, state: SearchProgress) -> SearchProgress:
-        """Order the passages."""
+        """Reorder the passages."""
         term = state.search.question.strip().casefold()
         first = f"{term}:"
         passages = sorted(

@@ -1,4 +1,4 @@
-"""The table of lookups, beside the catalog's own."""
+"""The table of lookups, next to the catalog's own tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOKUPS = Table(
 
 
 def record_lookup(database: Database, ref: TenantRef, term: str) -> int:
-    """Count one lookup; returns how many there were."""
+    """Count a lookup; return the number of lookups of this term."""
     added = insert(LOOKUPS).values(tenant=ref.id, term=term, count=1)
     counted = added.on_conflict_do_update(
         index_elements=["tenant", "term"], set_={"count": LOOKUPS.c.count + 1}
@@ -28,7 +28,7 @@ def record_lookup(database: Database, ref: TenantRef, term: str) -> int:
 
 
 def lookups(database: Database, tenant_id: str | None = None) -> dict[str, int]:
-    """How often each term was looked up."""
+    """Return the number of lookups of each term."""
     query = select(LOOKUPS.c.term, func.sum(LOOKUPS.c.count)).group_by(LOOKUPS.c.term)
     if tenant_id is not None:
         query = query.where(LOOKUPS.c.tenant == tenant_id)

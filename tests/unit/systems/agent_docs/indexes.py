@@ -1,4 +1,4 @@
-"""Passages, vectors and states of made-up indexes."""
+"""Passages, vectors and states of invented indexes."""
 
 from __future__ import annotations
 

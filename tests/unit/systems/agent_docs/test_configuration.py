@@ -1,4 +1,4 @@
-"""agents.yaml: layers, variables, defaults, and errors of one line."""
+"""agents.yaml: layers, variables, defaults, and one-line errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ agents:
 
 
 class Machine:
-    """A working directory, a home and variables."""
+    """A working directory, a home folder and variables."""
 
     def __init__(self, root: Path) -> None:
         self.work, self.home = root / "work", root / "home"

@@ -1,4 +1,4 @@
-"""Pages of commands: their trees, the same bytes for the same version, and hostile commands."""
+"""Pages of commands: their trees, reproducible bytes, and hostile commands."""
 
 from __future__ import annotations
 

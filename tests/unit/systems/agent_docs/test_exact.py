@@ -1,4 +1,4 @@
-"""Exact order of what an index finds, over the index in memory."""
+"""Exact ranking of approximate results, with an index in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNER = owner_of("guide")
 
 
 class Coarse:
-    """An index in memory that rounds scores to four digits and breaks ties backwards."""
+    """An index in memory that rounds scores to four digits and breaks ties in reverse order."""
 
     def __init__(self, searcher: EntrySearcher) -> None:
         self._searcher = searcher

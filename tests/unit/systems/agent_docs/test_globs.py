@@ -1,4 +1,4 @@
-"""Globs as shells have them."""
+"""Globs as in shells."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ needs_renderers = pytest.mark.skipif(
 
 
 def machine(folder: Path, *renderers: str, **pages: str) -> dict[str, str]:
-    """The variables of a machine with a command, its pages, and some renderers."""
+    """Return the variables of a machine with a command, its pages, and some renderers."""
     programs, man = folder / "bin", folder / "man" / "man1"
     programs.mkdir()
     man.mkdir(parents=True)

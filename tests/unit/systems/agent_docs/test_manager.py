@@ -1,4 +1,4 @@
-"""Indexes of agents: built once, refreshed by what changed, searched."""
+"""Indexes of agents: built once, refreshed after changes, searched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag_assets.systems.agent_docs.stores import MemoryStore, PassageStore
 
 
 class Counting(DeterministicEmbedder):
-    """Counts the texts that it embeds; fails or rejects texts on request."""
+    """An embedder that counts its texts, and fails or rejects texts on request."""
 
     def __init__(self) -> None:
         super().__init__(16)
@@ -180,7 +180,7 @@ def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
 
 
 def test_a_time_in_the_future_is_believed(work: Work) -> None:
-    """An edit now would change the time."""
+    """An edit now would change the modification time."""
     work.write("a.md", "From another time.", age=-1_000_000)
     work.ensure()
     assert work.manager.is_current("x", ["*.md"], work.folder)

@@ -1,4 +1,4 @@
-"""Man pages of docutils as Markdown, and aws, which hands them to a renderer."""
+"""docutils' man pages as Markdown, and aws, which pipes them to a renderer."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ FORMER, NEW = chunks_of("a", 40), chunks_of("a", 55)[10:]
 
 
 class Killed(Exception):
-    """Stands for the end of a process between two transactions."""
+    """Simulates the end of a process between two transactions."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 
 
 def seen(path: Path) -> str | None:
-    """Return which index readers see, and assert that it is complete."""
+    """Return which index readers see; fail unless it is complete."""
     store = SqliteStore(path)
     state = store.state("a")
     if state is None:
@@ -203,7 +203,7 @@ def test_files_beside_a_database_lead_nowhere_else(end: str, path: Path) -> None
 
 
 def test_a_planted_journal_has_no_file_deleted(path: Path) -> None:
-    """A journal names another file, which SQLite deletes once the journal is played back."""
+    """A journal names another file, which SQLite would delete when it replays the journal."""
     replaced(SqliteStore(path), new=False)
     treasure = path.with_name("treasure")
     treasure.write_text("gold")

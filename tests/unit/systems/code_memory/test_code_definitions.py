@@ -1,4 +1,4 @@
-"""What of a text counts as exported or defined where it is compared, and what judgements hold."""
+"""Which definitions of a text the comparison counts, and what judgements contain."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Operations of code memory are those that its endpoints describe."""
+"""Operations of code memory match the description of its endpoints."""
 
 from __future__ import annotations
 

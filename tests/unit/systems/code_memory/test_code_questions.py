@@ -1,4 +1,4 @@
-"""The questions about code: that they name nothing, and what a found passage is worth."""
+"""The questions about code name no identifiers; the score of a passage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How routes and columns of applications are compared, and what a stand-in for a class is."""
+"""How routes and columns of applications are compared, and what stand-in classes are."""
 
 import json
 import shutil

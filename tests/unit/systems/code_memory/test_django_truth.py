@@ -1,4 +1,4 @@
-"""Applications of Django beside what Django has of them: each difference has a cause."""
+"""Django applications compared with Django's own view: each difference has a cause."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Which changes of a repository the change watcher is told of."""
+"""Which changes of a repository the change watcher notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of git: installed beside others, which still run, and removed without a trace."""
+"""Git hooks: installed next to others, which still run, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def put(hook: Path, text: str | bytes, mode: int = 0o755) -> None:
 
 
 def run(hook: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a hook as git does: from the top of the worktree, by its path."""
+    """Run a hook as Git does: from the top of the worktree, by its path."""
     return subprocess.run(
         [str(hook), *arguments], input=said, capture_output=True, text=True, check=False
     )

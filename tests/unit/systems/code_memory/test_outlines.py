@@ -1,4 +1,4 @@
-"""Answers as text: names without namespaces, and lists that leave room for each other."""
+"""Answers as text: names without namespaces, and lists that share the space."""
 
 from __future__ import annotations
 

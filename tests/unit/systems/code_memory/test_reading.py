@@ -1,4 +1,4 @@
-"""Readings of texts in any language: what no reading may hold."""
+"""Readings of texts in any language, and what they must not contain."""
 
 from __future__ import annotations
 

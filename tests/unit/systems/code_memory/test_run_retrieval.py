@@ -1,4 +1,4 @@
-"""What chunks are told with: each framework is of some languages."""
+"""Details in chunks of runs: each framework belongs to some languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of code memory are trusted, at the places that they ask for."""
+"""Steps of code memory are trusted, and run at their declared positions."""
 
 from __future__ import annotations
 

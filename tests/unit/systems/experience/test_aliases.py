@@ -1,4 +1,4 @@
-"""Names that mean the same, however they are written."""
+"""Names with the same meaning, in any spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grades of a chat model: read out of whatever it wrote, and kept when it fails later."""
+"""Grades of a chat model: extracted from any output, and kept when it fails later."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(number: int, problem: str) -> Pattern:
 
 @dataclass
 class Scripted:
-    """A chat model that writes the same a number of times, then fails."""
+    """A chat model that writes the same text a number of times, then fails."""
 
     times: int
     prompts: list[tuple[str, str]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Scripted:
         return Completion(f"Sure!\n{GRADES}\nDone.", 1, 1)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @dataclass

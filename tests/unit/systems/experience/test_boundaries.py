@@ -1,4 +1,4 @@
-"""The core does not name experience, apart from the places that are listed here with a reason."""
+"""The core does not name experience, except in the places listed here with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block of patterns: in the description's format, within its budget, and not to be imitated."""
+"""The block of patterns: in the described format, within its budget, and not imitable."""
 
 from __future__ import annotations
 

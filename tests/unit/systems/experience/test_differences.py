@@ -1,4 +1,4 @@
-"""What keeps solutions and problems apart whose vectors are near."""
+"""Differences that keep solutions and problems separate although their vectors are near."""
 
 from __future__ import annotations
 

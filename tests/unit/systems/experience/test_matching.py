@@ -1,4 +1,4 @@
-"""What makes two entries equal: their words without differences of writing."""
+"""Entries are equal if their words are, ignoring differences in writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How surely entries are told to be the same: by pairs that nothing was tuned on."""
+"""How reliably entries are recognized as equal, on pairs that were not used for tuning."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def test_held_out_pairs_are_none_of_those_that_rules_were_chosen_by() -> None:
 
 
 def texts(path: Path) -> set[str]:
-    """The solutions of all pairs."""
+    """Return the solutions of all pairs."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return {row[side]["solution"] for row in rows for side in "ab"}

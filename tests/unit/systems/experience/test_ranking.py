@@ -1,4 +1,4 @@
-"""The order of patterns, and which of them name each other."""
+"""The order of patterns, and which of them refer to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of each language: their exception, the frame in the project's own code, the signature."""
+"""Stack traces of each language: exception, the frame in the project's code, signature."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_a_trace_is_the_line_of_its_exception_and_the_place_in_own_code(language
 
 
 def elsewhere(trace: str) -> str:
-    """The same trace of another machine, at a later commit."""
+    """Return the same trace from another machine, at a later commit."""
     for here, there in (
         *(("/home/ci/build/", "/builds/me/"), ("/srv/app/", "/app/"), ("/var/www/", "/srv/php/")),
         *(

@@ -1,4 +1,4 @@
-"""The words of entries: problem, solution, when to try, and what is searched of a long one."""
+"""The text of entries: problem, solution, when to try, and the searched part of a long one."""
 
 from __future__ import annotations
 

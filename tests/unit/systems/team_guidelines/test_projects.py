@@ -1,4 +1,4 @@
-"""Projects: ids that no two share, and settings that reach nothing else."""
+"""Projects: unique ids, and settings that affect nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section of a prompt: within its budget as a whole, passages whole and in their order."""
+"""The section of a prompt: within its budget, with complete passages in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core does not name the workspace, apart from the places that are listed with a reason."""
+"""The core does not name the workspace, except in the places listed with a reason."""
 
 from __future__ import annotations
 

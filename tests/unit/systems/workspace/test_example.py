@@ -1,4 +1,4 @@
-"""The example's workspace is what its questions say, and its people may read what answers them."""
+"""The example's workspace agrees with its questions, and its people may read the answers."""
 
 from __future__ import annotations
 

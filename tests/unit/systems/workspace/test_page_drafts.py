@@ -1,4 +1,4 @@
-"""What may be put into a tree, whichever interface puts it."""
+"""Valid changes of a tree, through any interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of queries as records, and what is said of those that are none."""
+"""Rows of queries as records, and errors about invalid rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from a page and from those above it."""
+"""Properties of a page that follow from it and from the pages above it."""
 
 from __future__ import annotations
 

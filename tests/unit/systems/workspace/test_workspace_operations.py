@@ -1,4 +1,4 @@
-"""Operations of workspaces are those that their endpoints describe."""
+"""Operations of workspaces match the description of their endpoints."""
 
 from __future__ import annotations
 

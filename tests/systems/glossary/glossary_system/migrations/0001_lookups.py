@@ -1,4 +1,4 @@
-"""Make the table of lookups."""
+"""Create the table of lookups."""
 
 from alembic import op
 from sqlalchemy import BigInteger, Column, ForeignKey, Text

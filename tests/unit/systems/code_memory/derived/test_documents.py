@@ -1,4 +1,4 @@
-"""Derived documents: what several files state together, and the text that says so."""
+"""Derived documents: relations that several files define together, and their text."""
 
 from __future__ import annotations
 

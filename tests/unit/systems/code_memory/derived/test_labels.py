@@ -1,4 +1,4 @@
-"""Kinds of repositories of any framework, and of several."""
+"""Labels of repositories of any framework, and of several."""
 
 from pathlib import Path
 

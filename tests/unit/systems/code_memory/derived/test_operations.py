@@ -1,4 +1,4 @@
-"""Routes that only an API description states."""
+"""Routes that only an API description defines."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CHECKOUT = "shop/checkout.py"
 
 
 def sources_of(project: str, changes: Mapping[str, str] | None = None) -> dict[str, SourceFile]:
-    """Return the files of a project, some of them with another text."""
+    """Return the files of a project, some of them with changed text."""
     root = PROJECTS / project
     texts = {
         path.relative_to(root).as_posix(): path.read_text()
@@ -84,7 +84,7 @@ def test_exact_references_follow_aliases_of_imports() -> None:
 
 
 def test_exact_references_count_columns_in_utf16_code_units() -> None:
-    """`𝄞` is one character, two code units of UTF-16, and four bytes of UTF-8."""
+    """`𝄞` is one character, two UTF-16 code units, and four UTF-8 bytes."""
     calls = stated(references_of("shop"), "shop/prices.py")
     assert ("calls", "shop.prices.currency", "shop.models.Invoice.total", 12) in calls
     assert ("calls", "shop.prices.names", "shop.carts.Cart.total", 16) in calls
@@ -212,7 +212,7 @@ def test_a_masked_line_of_an_index_is_left_out() -> None:
 
 
 def test_a_long_line_is_read_once_for_all_its_occurrences() -> None:
-    """Encoding the line for each occurrence would take longer than the limit of a test."""
+    """Encoding the line for each occurrence would exceed the time limit of a test."""
     count = 20_000
     text = "é = 1; " + "f(); " * count + "\ndef f():\n    pass\n"
     calls = [(0, 7 + 5 * at, 8 + 5 * at, "p/f().", 0) for at in range(count)]

@@ -1,4 +1,4 @@
-"""An application whose routes routers of REST framework make, in every form that is read."""
+"""An application with REST framework routers in every supported form."""
 
 from collections.abc import Mapping
 

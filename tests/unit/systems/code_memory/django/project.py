@@ -1,4 +1,4 @@
-"""A small application of Django in every form that is read; and reading files as facts."""
+"""A small Django application in every supported form, and the facts of files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -283,7 +283,7 @@ class Migration(migrations.Migration):
 
 
 def facts(files: Mapping[str, str]) -> list[FileFacts]:
-    """The facts of files by their paths."""
+    """Return the facts of files by path."""
     return [
         FileFacts(path, "python", tuple(locate_facts(read_code(text, "text/x-python").facts, text)))
         for path, text in files.items()
@@ -292,12 +292,12 @@ def facts(files: Mapping[str, str]) -> list[FileFacts]:
 
 
 def is_suffixed(pattern: str) -> bool:
-    """Whether REST framework adds this pattern to another, for paths such as `users.json`."""
+    """Return whether REST framework adds this pattern for paths such as `users.json`."""
     return r"\.(?P<format>" in pattern or "<drf_format_suffix" in pattern
 
 
 def written(root: Path, files: Mapping[str, str]) -> None:
-    """Files on disk."""
+    """Write files to disk."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Kinds by ancestry, by use and by place."""
+"""Kinds by base classes, by use and by path."""
 
 from rag_assets.systems.code_memory.django.kinds import find_source_types
 from tests.unit.systems.code_memory.django.project import PROJECT, facts

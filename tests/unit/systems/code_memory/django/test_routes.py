@@ -1,4 +1,4 @@
-"""Routes beyond what the resolver of one project shows: methods, routers, roots, circles."""
+"""Routes that the example's resolver does not cover: methods, routers, roots, circles."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Routes, models and tables are those of Django itself: of an example, its own apps, and RDMO.
+"""Routes, models and tables equal Django's own: of an example, of its own apps, and of RDMO.
 
-RDMO is a real application, by others, which a package carries.
+RDMO is an independent application that is available as a package.
 """
 
 import json
@@ -124,7 +124,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Fil
 
 
 def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[str, str, str]]:
-    """Routes that only one has; those under a condition need not be there.
+    """Return the routes that only one side has; conditional routes may be missing.
 
     A route with a format suffix, such as `.json`, repeats a view under the same name.
     """
@@ -142,7 +142,7 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
 
 
 def different_answers(told: Any, read: Routes) -> list[object]:
-    """Routes whose views are classes and answer other HTTP methods, or by other methods."""
+    """Return routes to view classes that differ in their HTTP methods or handlers."""
     found = {
         (route.pattern, route.name): dict(route.view.actions)
         or {verb: verb.lower() for verb in route.view.methods}
@@ -156,7 +156,7 @@ def different_answers(told: Any, read: Routes) -> list[object]:
 
 
 def _view(name: str) -> str:
-    """The last name of a view of another package, which may pass it on from elsewhere."""
+    """Return the last name of another package's view, which the package may re-export."""
     return name.rpartition(".")[2] if name.startswith(("django.", "rest_framework.")) else name
 
 

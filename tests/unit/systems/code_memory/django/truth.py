@@ -1,7 +1,7 @@
-"""Tells, as Django's resolver, registry and migration loader know them: routes, models, tables.
+"""Print routes, models and tables according to Django's resolver, registry and migrations.
 
-Run in a process of its own: settings are of a whole process. With `create` it also tells what
-columns a database has in which Django created the tables of all models.
+This runs in a separate process, because settings apply to a whole process. With `create`, it also
+prints the columns of a database in which Django has created the tables of all models.
 """
 
 import json
@@ -39,7 +39,7 @@ def routes(patterns: list[Any], prefix: str, names: list[str]) -> Any:
 
 
 def answers(callback: Any) -> dict[str, str] | None:
-    """The methods of a view that is a class, by the HTTP methods that they answer."""
+    """Return the methods of a view class by the HTTP methods that they handle."""
     actions = getattr(callback, "actions", None)
     shown = getattr(callback, "view_class", None) or getattr(callback, "cls", None)
     if actions:
@@ -91,7 +91,7 @@ def tables() -> dict[str, Any]:
 
 
 def columns() -> dict[str, dict[str, bool]]:
-    """The columns of each table that Django creates, with whether they may be null."""
+    """Return the columns of each table that Django creates, and whether they are nullable."""
     # Without migrations, which end in the same tables after half a minute of computing.
     settings.MIGRATION_MODULES = {app.label: None for app in apps.get_app_configs()}
     call_command("migrate", run_syncdb=True, verbosity=0)

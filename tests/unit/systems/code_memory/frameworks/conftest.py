@@ -1,3 +1,3 @@
-"""Samples are data: those of test frameworks are not collected as tests of this project."""
+"""Exclude samples of test frameworks from the collection of tests."""
 
 collect_ignore = ["samples"]

@@ -1,4 +1,4 @@
-"""Events with a name: who emits one and who listens to it meet at its node."""
+"""Named events: their emitters and listeners share a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TYPES = {"php": "text/x-php", "py": "text/x-python", "ts": "text/x-typescript"}
 
 
 def events(path: str, text: str) -> set[tuple[str, str, str]]:
-    """Return kind, source and event of each edge, with the source as the repository names it."""
+    """Return kind, source and event of each edge, with qualified sources."""
     suffix = path.rpartition(".")[2]
     facts = locate_facts(read_code(text, TYPES[suffix]).facts, text)
     style: NameStyle = "qualified" if suffix == "php" else get_name_style(path)

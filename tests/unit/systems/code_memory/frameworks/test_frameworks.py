@@ -76,7 +76,7 @@ def names(derivation: Derivation) -> list[str]:
 
 
 def shown(derivation: Derivation) -> Iterator[str]:
-    """Yield each document with where it leads and who requests it, then what is computed."""
+    """Yield each document with its targets and requests, then the unresolved names."""
     for document in derivation.documents:
         first = document.statements[0]
         led = [

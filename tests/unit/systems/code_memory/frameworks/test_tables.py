@@ -1,4 +1,4 @@
-"""Tables by framework data: columns, tables between two others, references and migrations."""
+"""Tables by framework data: columns, join tables, references and migrations."""
 
 from __future__ import annotations
 

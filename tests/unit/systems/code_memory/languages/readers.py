@@ -1,4 +1,4 @@
-"""The readers of all these languages by name, and what holds of each text that they read."""
+"""The readers of all these languages by name, and the invariants of their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READERS: Mapping[str, Callable[[str], CodeText]] = {
 
 
 def assert_covers(text: str, code: CodeText) -> None:
-    """Every character that is not white space is in exactly one unit; facts are within the text."""
+    """Fail unless each character except white space is in one unit, and facts are in the text."""
     at = 0
     for unit in code.units:
         assert at <= unit.start < unit.end <= len(text)
@@ -47,5 +47,5 @@ def assert_covers(text: str, code: CodeText) -> None:
 
 
 def named(code: CodeText, kind: str) -> set[tuple[str, str]]:
-    """Where facts of a kind stand, and what they name."""
+    """Return symbol and name of the facts of a kind."""
     return {(fact.symbol, fact.values["name"]) for fact in code.facts if fact.kind == kind}

@@ -1,4 +1,4 @@
-"""Units cover any text, whole or broken, and hostile text takes linear time."""
+"""Units cover any text, also invalid code, and hostile text takes linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each language states: symbols, ancestors, and calls whose receiver's type is known."""
+"""Facts of each language: symbols, base classes, and calls with known receivers."""
 
 from __future__ import annotations
 

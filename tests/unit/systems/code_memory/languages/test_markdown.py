@@ -1,4 +1,4 @@
-"""Sections, decisions, rules and mentions of documents."""
+"""Sections, decisions, rules and mentions in documents."""
 
 from __future__ import annotations
 

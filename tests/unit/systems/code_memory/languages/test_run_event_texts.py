@@ -1,4 +1,4 @@
-"""Texts of events of runs, and what they state."""
+"""Texts of events of runs, and their facts."""
 
 from __future__ import annotations
 

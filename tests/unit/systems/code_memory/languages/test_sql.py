@@ -1,4 +1,4 @@
-"""Queries in SQL within strings: the tables that they name, and of which definition."""
+"""SQL in strings: the tables that it names, and the definition that contains it."""
 
 import pytest
 

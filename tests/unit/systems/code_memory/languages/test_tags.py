@@ -35,7 +35,7 @@ GRAMMARS = [
 
 
 def samples() -> list[Path]:
-    """Return the texts that have a list of what is found in them."""
+    """Return the samples that have a list of expected tags."""
     return sorted(one for one in SAMPLES.iterdir() if one.suffix != ".txt")
 
 
@@ -47,7 +47,7 @@ def language_of(path: Path) -> TagLanguage:
 
 
 def told(tags: Tags) -> str:
-    """Return tags as the lists beside the samples have them."""
+    """Return tags in the format of the lists of expected tags."""
     defined = [
         f"{definition.line}-{definition.line_end} {definition.kind} {definition.name}"
         for definition in tags.definitions
@@ -201,7 +201,7 @@ def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None
 
 
 def test_damaged_text_leaves_little_memory() -> None:
-    """The parser reads this text a million times, and never releases what it was given."""
+    """The parser reads this text a million times, and never releases the slices it receives."""
     text = "\ud7ff\U0001f600é|" * 5_000
     tracemalloc.start()
     try:

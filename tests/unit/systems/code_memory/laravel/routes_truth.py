@@ -1,4 +1,4 @@
-"""Routes by Laravel's own router, and ours in the same form."""
+"""Routes of Laravel's own router, and ours in the same form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def routes_by_laravel(
     config: Mapping[str, Any] | None = None,
     constants: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[list[dict[str, Any]]]:
-    """The routes that the router has once an entry ran, for each of them."""
+    """Return the router's routes after each of the entry files ran."""
     plan = {
         "entries": list(map(str, entries)),
         "root": str(root),
@@ -43,10 +43,10 @@ def routes_by_laravel(
 
 
 def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The routes that an application has once its providers booted.
+    """Return the routes of an application after its providers have booted.
 
     Args:
-        root: of the application; what its providers do is run.
+        root: of the application, whose providers are executed.
         prefixes: folders by namespace.
     """
     found: list[dict[str, Any]] = _php(
@@ -56,7 +56,7 @@ def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict
 
 
 def repository(version: str = "^8.83", **texts: str) -> Routes:
-    """The routes of files by path, `__` for a slash; the provider loads routes/web.php."""
+    """Return the routes of files by path, `__` for slashes; a provider loads routes/web.php."""
     given = {"app/Providers/RouteServiceProvider.php": PROVIDER}
     given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
     files = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
@@ -67,7 +67,7 @@ def repository(version: str = "^8.83", **texts: str) -> Routes:
 
 
 def ours(route: Route) -> dict[str, Any]:
-    """A route in the form that the router's is printed in."""
+    """Return a route in the form of the router's output."""
     return {
         "methods": list(route.methods),
         "uri": route.uri,

@@ -1,4 +1,4 @@
-"""Laravel itself, run on words and on migrations: what our own reading is compared with."""
+"""Laravel itself, run on words, migrations and models, for comparison with our own reading."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EXAMPLE = Path(__file__).parents[5] / "examples" / "laravel"
 
 
 def words_by_laravel(words: Sequence[str]) -> list[list[str]]:
-    """Plural, singular, snake, studly, camel and table name of each word."""
+    """Return plural, singular, snake, studly, camel and table name of each word."""
     return _php("words.php", list(words))
 
 
 def schema_by_laravel(
     migrations: Sequence[Path], dumps: Sequence[Path] = (), connections: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The tables that migrations make on SQLite, and the statements that Laravel saw."""
+    """Return the tables that migrations create on SQLite, and Laravel's statements."""
     plan = {"dumps": list(map(str, dumps)), "migrations": list(map(str, migrations))}
     return _php("schema.php", plan, ",".join(connections))
 
@@ -33,7 +33,7 @@ def schema_by_laravel(
 def models_by_laravel(
     root: Path, prefixes: Mapping[str, str], models: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Table, key and relations of models, asked of Eloquent."""
+    """Return table, key and relations of models according to Eloquent."""
     return _php("models.php", {"root": str(root), "prefixes": prefixes, "models": models})
 
 

@@ -1,4 +1,4 @@
-"""Resulting tables as SQLite would have them, to be compared with what Laravel made."""
+"""Resulting tables in SQLite's form, for comparison with Laravel's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SQLITE_TYPES = {
 
 
 def ours(table: Table) -> dict[str, Any]:
-    """Columns, indexes and foreign keys of a resulting table."""
+    """Return columns, indexes and foreign keys of a resulting table."""
     primary = next((i.columns for i in table.indexes if i.kind == "primary"), ())
     return {
         "columns": {column.name: _column(column) for column in table.columns},
@@ -48,7 +48,7 @@ def ours(table: Table) -> dict[str, Any]:
 
 
 def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a table as Laravel has it; SQLite does not name what SQL left unnamed."""
+    """Return these of Laravel's table; SQLite does not name what SQL left unnamed."""
     keys: dict[int, list[Mapping[str, Any]]] = {}
     for row in table["foreign"]:
         keys.setdefault(row["id"], []).append(row)

@@ -1,4 +1,4 @@
-"""Middleware that controllers state themselves, in both forms that Laravel knows."""
+"""Middleware that controllers declare, in both forms that Laravel supports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAME = "App\\Http\\Controllers\\BillController"
 
 
 def guards(text: str) -> set[tuple[str, str]]:
-    """The method, or "" for the whole controller, and what guards it."""
+    """Return the method, or "" for the whole controller, with each guard."""
     edges = build_relations(read(text).facts).edges
     found = {(edge.source, edge.target) for edge in edges if edge.kind == "guarded_by"}
     return {(source.removeprefix(NAME).lstrip(":"), target) for source, target in found}
@@ -100,7 +100,7 @@ def test_the_evidence_is_the_statement() -> None:
 
 
 def named(expected: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The same, middleware that is no class under its prefix."""
+    """Add the prefix of middleware to names that are not classes."""
     return {
         (method, name if "\\" in name or ":" in name else f"middleware:{name}")
         for method, name in expected

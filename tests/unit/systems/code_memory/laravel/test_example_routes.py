@@ -1,4 +1,4 @@
-"""The whole route table of the example, judged by Laravel that boots it."""
+"""The complete route table of the example, compared with Laravel's."""
 
 from __future__ import annotations
 

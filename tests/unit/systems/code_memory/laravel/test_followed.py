@@ -1,4 +1,4 @@
-"""What actions of routes state of objects whose classes several files tell together."""
+"""Relations of route actions to objects whose classes follow from several files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Finder { public function find(): Server { return Server::query()->first();
 
 
 def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
-    """The document of a route to an action, beside which a controller has more."""
+    """Return the document of a route to an action; `more` are further members of the controller."""
     files = {
         **MODELS,
         "app/Http/Controllers/PanelController.php": (
@@ -102,7 +102,7 @@ def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
 
 
 def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, str]]:
-    """What is inferred of an action, and of methods beside it."""
+    """Return the inferred relations of an action and of methods next to it."""
     statements = route_document(body, more, seed).statements
     told = [
         statement

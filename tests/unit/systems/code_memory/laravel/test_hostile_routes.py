@@ -1,4 +1,4 @@
-"""Routes of files that are written to keep whoever reads them busy: bounded, and reported."""
+"""Hostile route files take limited time, and exceeded limits are reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LIMITED = {
 
 
 def found_in(text: str) -> tuple[Routes, float]:
-    """The routes of one file, and the seconds that reading it took."""
+    """Return the routes of one file, and the seconds of CPU time."""
     begun = thread_time()
     found = repository(routes__web=HEAD + text)
     return found, thread_time() - begun

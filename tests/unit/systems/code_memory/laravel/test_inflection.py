@@ -1,4 +1,4 @@
-"""Laravel's words in Python, judged by Laravel's own `Str`."""
+"""Laravel's inflection in Python, compared with Laravel's own `Str`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ours(word: str) -> list[str]:
 
 
 def prose() -> set[str]:
-    """The words of this project's own texts, and the names in its example."""
+    """Return the words of this project's texts, and the names in its example."""
     texts = [*PROSE.glob("docs/**/*.md"), *(PROSE / "examples").rglob("*.md")]
     texts += EXAMPLE.rglob("*.php")
     words: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a route runs of a controller that has its methods from elsewhere."""
+"""Route actions that a controller inherits or gets from traits."""
 
 from __future__ import annotations
 

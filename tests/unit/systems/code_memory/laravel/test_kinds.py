@@ -1,4 +1,4 @@
-"""Kinds of Laravel's classes, and the facts that they follow from."""
+"""Kinds of Laravel's classes, and the facts from which they follow."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Forms of routes that Laravel 8 lacks, as version 12 of the framework has them."""
+"""Forms of routes that Laravel 8 lacks, as in version 12 of the framework."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ FORMS: dict[str, tuple[str, list[str]]] = {
 
 
 def shown(route: dict[str, Any]) -> str:
-    """A route in one line."""
+    """Return a route as one line."""
     found = ["|".join(route["methods"]), route["uri"], route["name"] or "-", route["action"]]
     for key in ("middleware", "without"):
         found += [f"{key}={','.join(route[key])}"] if route[key] else []

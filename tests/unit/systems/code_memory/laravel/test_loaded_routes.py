@@ -1,4 +1,4 @@
-"""How files of routes come to be loaded, and what is told of those of which that is not known."""
+"""How route files are loaded, and what is reported about those that cannot be resolved."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class {name} extends ServiceProvider
 
 
 def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog") -> str:
-    """A provider of services with these members."""
+    """Return a service provider with these members."""
     return PROVIDER.format(space=space, name=name, body=body)
 
 
 def routes(files: Mapping[str, str]) -> Routes:
-    """The routes of files by path."""
+    """Return the routes of files by path."""
     return collect_routes(
         run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
     )
 
 
 def line(route: Route) -> str:
-    """What most tests ask of a route."""
+    """Return the fields of a route that most tests check."""
     return f"{route.methods[0]} {route.uri} {route.name} {','.join(route.middleware)}".strip()
 
 

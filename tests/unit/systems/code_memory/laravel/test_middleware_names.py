@@ -1,4 +1,4 @@
-"""The classes that names of middleware stand for: by kernels, by applications, by providers."""
+"""The classes behind names of middleware, by kernels, applications and providers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ THROTTLE = f"{ROUTING}ThrottleRequests"
 
 
 def names_of(**texts: str) -> Mapping[str, tuple[str, ...]]:
-    """The names in files by path, `__` for a slash."""
+    """Return the names in files by path, with `__` for slashes."""
     return resolve_middleware(
         FileFacts(path.replace("__", "/") + ".php", "php", read("<?php " + text).facts)
         for path, text in texts.items()

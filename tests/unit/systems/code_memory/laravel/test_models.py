@@ -1,4 +1,4 @@
-"""Models and relations, judged by Eloquent itself on the example."""
+"""Models and relations, compared with Eloquent's on the example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which policy is asked: by the names of classes, as Laravel guesses, and by the map."""
+"""The policy of a call: by Laravel's naming convention, and by the map."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BookingController {
 
 
 def asks(text: str) -> set[tuple[str, str]]:
-    """Who asks which method: both without namespaces."""
+    """Return source and target of each policy call, without namespaces."""
     edges = build_relations(read(text).facts).edges
     short = [(edge.source, edge.target) for edge in edges if edge.kind == ASKS]
     assert all(edge.how == "convention" for edge in edges if edge.kind == ASKS)

@@ -1,4 +1,4 @@
-"""Routes of single files, judged by Laravel's router: every form in which they are written."""
+"""Routes of single files in every form, compared with Laravel's router."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def added(column: str, table: str = "a") -> str:
 
 
 def tables(*texts: str, **files: str) -> Tables:
-    """The tables of migrations, in order, beside files of settings by name."""
+    """Return the tables of migrations, in order, with files of settings by name."""
     given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
     given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
     facts = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]

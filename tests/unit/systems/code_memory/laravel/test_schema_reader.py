@@ -1,4 +1,4 @@
-"""Statements on tables, judged by what Laravel's own Blueprint records of them."""
+"""Statements on tables, compared with the record of Laravel's own Blueprint."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_statements_are_those_that_laravel_records() -> None:
 
 
 def _without_place(column: dict[str, Any]) -> dict[str, Any]:
-    """A column without the position that a closure of `after` gives it."""
+    """Return a column without the position that a closure of `after` gives it."""
     return {key: value for key, value in column.items() if key != "after"}
 
 
@@ -166,7 +166,7 @@ WHOLE = st.lists(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[str]:
-    """A table that is created, altered and renamed."""
+    """Draw the history of a table that is created, altered and renamed."""
     columns = dict(draw(st.lists(COLUMN, min_size=2, max_size=5)))
     body = ["$table->id();", *columns.values(), *draw(WHOLE)]
     texts = [_on("create", "things", body)]

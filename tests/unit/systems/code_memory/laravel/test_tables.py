@@ -1,4 +1,4 @@
-"""Resulting tables, judged by what Laravel's schema builder makes on SQLite."""
+"""Resulting tables, compared with those of Laravel's schema builder on SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations of one file: what its facts make of it before any name is resolved."""
+"""Relations from one file's facts, before any name is resolved."""
 
 import pytest
 

@@ -19,7 +19,7 @@ ROLES = {"M": "model", "J": "job", "P": "policy"}
 
 
 class Told:
-    """Relations between methods, in memory: `A::a` is in the file a of its class."""
+    """Relations between methods, in memory; `A::a` is in the file a of its class."""
 
     def __init__(self, *edges: tuple[str, str, str]) -> None:
         self._edges = [self._edge(position, *edge) for position, edge in enumerate(edges)]

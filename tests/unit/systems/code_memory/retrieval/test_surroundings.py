@@ -1,4 +1,4 @@
-"""What is around nodes: equal whether it was kept or not, and read once."""
+"""Neighbours of nodes are the same with and without a cache, and are read once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.systems.code_memory.retrieval.test_relevance import ROLES, Told,
 
 
 class Counted(Told):
-    """Relations that count how often they are read."""
+    """Relations that count their reads."""
 
     def __init__(self, *edges: tuple[str, str, str], cut: bool = False) -> None:
         super().__init__(*edges)
@@ -84,7 +84,7 @@ def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() ->
 
 
 class Foreign(Counted):
-    """Relations of a repository that defines nothing called V and a number."""
+    """Relations of a repository that defines no name V followed by a number."""
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
         return super().named([name for name in names if not name.startswith("V")])
@@ -103,7 +103,7 @@ def test_names_of_packages_have_no_share() -> None:
 
 
 class PartlyInferred(Counted):
-    """Relations of which those to what begins with I are inferred."""
+    """Relations of which those to names that start with I are inferred."""
 
     def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
         found = super().edges(nodes).edges
@@ -152,7 +152,7 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
 
 def test_what_everything_names_leaves_room_for_the_others() -> None:
     class Crowded(Counted):
-        """What is read together with M is cut."""
+        """Relations that are truncated when they are read together with M."""
 
         def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
             self.cut = "M" in nodes

@@ -1,4 +1,4 @@
-"""Which names of a question are reported as unknown, and when hits beside them are left out."""
+"""Which names in a question are reported as unknown, and when hits are left out."""
 
 from __future__ import annotations
 

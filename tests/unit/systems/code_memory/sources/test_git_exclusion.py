@@ -1,4 +1,4 @@
-"""What stays out of the index, counted by rule."""
+"""Files that are excluded from the index, counted by rule."""
 
 from __future__ import annotations
 

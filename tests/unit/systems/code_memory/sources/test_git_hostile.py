@@ -1,4 +1,4 @@
-"""Nothing that a repository names is run or followed."""
+"""No command or link that a repository names is executed or followed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOOKS = ("post-checkout", "pre-commit", "post-index-change", "fsmonitor-watchman
 
 
 def armed(tmp_path: Path) -> tuple[MadeRepository, Path]:
-    """A repository in which every command that git might run makes a file."""
+    """Create a repository in which every command that Git might run creates a file."""
     made = MadeRepository(tmp_path / "shop")
     canary = tmp_path / "canary"
     made.commit({"a.py": "a = 1\n", "b.sql": "SELECT 1;\n"})

@@ -1,4 +1,4 @@
-"""Listing and reading a worktree: what is committed, and what is not yet."""
+"""Listing and reading a worktree, with committed and uncommitted changes."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ class _Acting:
 
 
 def recount(made: MadeRepository) -> dict[str, tuple[str, str | None]]:
-    """The contents that count and the blobs of committed ones, as libgit2's status has it."""
+    """Return relevant contents, and the blobs of committed ones, according to libgit2's status."""
     repository = pygit2.Repository(str(made.root))
     tree = {} if repository.head_is_unborn else blobs(repository, repository.head.peel().tree)
     flags = repository.status(untracked_files="all")

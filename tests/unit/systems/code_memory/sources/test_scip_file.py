@@ -1,4 +1,4 @@
-"""SCIP indexes as files: where a repository's source finds them, and what it makes of them."""
+"""SCIP index files: how a repository's source finds and converts them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_text_of_index_refuses_what_is_no_index(data: bytes) -> None:
 
 
 def test_text_of_index_survives_damage_of_each_byte() -> None:
-    """Any byte may be wrong: the index is refused, or read in part; nothing else is raised."""
+    """If any byte is wrong, the index is refused or partly read; no other error is raised."""
     refused = 0
     for at in range(0, len(DATA), 7):
         damaged = DATA[:at] + bytes([DATA[at] ^ 0xFF]) + DATA[at + 1 :]
@@ -118,7 +118,7 @@ def test_text_of_index_refuses_many_entries(
 
 @pytest.mark.parametrize("part", ["(", "[", "`a"])
 def test_text_of_index_reads_a_long_symbol_in_linear_time(part: str) -> None:
-    """In quadratic time, this would take longer than the limit of a test."""
+    """Quadratic time would exceed the time limit of a test."""
     data = index_of([Document("a.py", [(0, 4, 5, part * 500_000, 1)])])
     assert "symbol" not in text_of_index(data, "index.scip")
 

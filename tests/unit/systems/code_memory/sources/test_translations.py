@@ -1,4 +1,4 @@
-"""Translations are recognized by place, form and repetition; one language of them stays."""
+"""Translations are recognized by path, form and repetition; one language stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of routes and tables: what people say, and what it finds."""
+"""Keys of routes and tables: the spellings people use, and what they find."""
 
 from __future__ import annotations
 

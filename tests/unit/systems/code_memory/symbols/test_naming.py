@@ -1,4 +1,4 @@
-"""Names by path: what files spell, what it means, and by which spellings a name is found."""
+"""Names by path: their spelling in files, their meaning, and the spellings that find them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source types that paths tell."""
+"""Source types that follow from paths."""
 
 import pytest
 

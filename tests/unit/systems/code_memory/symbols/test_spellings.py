@@ -1,4 +1,4 @@
-"""Names as people write them, as the index spells them."""
+"""Names as people write them, and as the index stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of PHP: declarations, ancestry, and calls of what is known."""
+"""Facts of PHP: declarations, base classes, and calls with known receivers."""
 
 import pytest
 

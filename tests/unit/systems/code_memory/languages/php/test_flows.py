@@ -1,4 +1,4 @@
-"""Where objects come from, as one file says it."""
+"""The origins of objects within one file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assets.systems.code_memory.laravel.reader import read
 
 
 def stated(body: str, kind: str = "goes_through", *, head: str = "function act()") -> list[object]:
-    """What a method states of a kind: its origins."""
+    """Return the origins in a method's facts of a kind."""
     text = (
         "<?php\nnamespace App;\nuse App\\Models\\Team;\nuse Illuminate\\Support\\Facades\\Auth;\n"
         "use Illuminate\\Http\\Request;\n"

@@ -1,4 +1,4 @@
-"""Units of PHP: what becomes a chunk of its own."""
+"""Units of PHP: which definitions become separate chunks."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Facts of Python: ancestry, and calls of what is known, by references."""
+"""Facts of Python: base classes, and calls with known receivers, by references."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Definitions and imports of real code are those that `ast` finds, with their lines."""
+"""Definitions and imports of real code equal those of `ast`, with their lines."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Units of Python: what becomes a chunk of its own."""
+"""Units of Python: which definitions become separate chunks."""
 
 from itertools import pairwise
 
