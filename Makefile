@@ -62,15 +62,15 @@ NOT_CORE := $(addprefix tests/unit/,systems docs benchmarks examples test_layout
 # Core tests that try what each installed system adds, and so are run with systems too.
 WITH_SYSTEMS := $(addprefix tests/unit/ingest/,parsing/test_fuzz.py workers/test_tasks.py)
 # The status 1 is that of a run that reached its end.
-AGAIN := test $$? -eq 1 && $(BIN)/python -m tests.again
+RERUN := test $$? -eq 1 && $(BIN)/python -m tests.rerun
 
 test-core: setup
 	@export RAG_ASSETS_TEST_SYSTEMS=documents; \
-		$(TESTED) -m "not nightly" tests/unit $(NOT_CORE:%=--ignore=%) || { $(AGAIN); }
+		$(TESTED) -m "not nightly" tests/unit $(NOT_CORE:%=--ignore=%) || { $(RERUN); }
 
 test-ci: test-core
 	@$(TESTED) -m "not nightly" --durations=40 --durations-min=20 tests/e2e tests/integration \
-		tests/security $(NOT_CORE) $(WITH_SYSTEMS) || { $(AGAIN); }
+		tests/security $(NOT_CORE) $(WITH_SYSTEMS) || { $(RERUN); }
 
 coverage: setup
 	@$(TESTED) --cov --cov-report=term:skip-covered

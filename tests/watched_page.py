@@ -26,7 +26,7 @@ def follow(link: Locator) -> None:
         link.click()
 
 
-def beside(page: Page, path: str) -> str:
+def url_at_host(page: Page, path: str) -> str:
     """Return a URL with the same host as a page."""
     parts = urlsplit(page.url)
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -26,7 +26,7 @@ from rag_assets.systems.team_guidelines.panel.documents import PASSAGES_PER_PAGE
 from tests.browser import chromium
 from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
-from tests.watched_page import SHOTS, Watched, beside, follow
+from tests.watched_page import SHOTS, Watched, follow, url_at_host
 
 ROOT = Path(__file__).parents[2]
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
@@ -196,13 +196,13 @@ def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by st
 
     for path in ("", "/try", "/threshold", "/models", "/usage"):
         page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        page.goto(beside(page, f"/panel/guidelines{path}"))
+        page.goto(url_at_host(page, f"/panel/guidelines{path}"))
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 320, path
         watched.shot(f"13-narrow{path.replace('/', '-')}")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-    page.goto(beside(page, "/panel/guidelines"))
+    page.goto(url_at_host(page, "/panel/guidelines"))
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     watched.shot("14-signed-out")
     assert watched.errors == []
@@ -278,7 +278,7 @@ def test_two_people_save_the_text_at_once(site: PanelSite, watched: Watched) -> 
     page = watched.page
     enter(page, site, "twice")
     other = page.context.new_page()
-    other.goto(beside(page, "/panel/guidelines"))
+    other.goto(url_at_host(page, "/panel/guidelines"))
     for one, words in ((other, "theirs"), (page, "ours")):
         one.get_by_role("textbox", name="Plain text").fill(words)
         one.get_by_role("button", name="Save text").click()
@@ -478,7 +478,7 @@ def test_a_change_of_provider_shows_progress_while_the_former_build_answers(
     expect(page.locator("#replacement")).to_contain_text("answers meanwhile")
     watched.shot("19-building")
     other = page.context.new_page()
-    other.goto(beside(page, "/panel/guidelines/try"))
+    other.goto(url_at_host(page, "/panel/guidelines/try"))
     other.get_by_label("Task").fill("Playwright test for login with selectors")
     other.get_by_role("button", name="Try").click()
     expect(other.locator("#result")).to_contain_text("from documents")
@@ -540,13 +540,13 @@ def test_pages_fit_a_phone_and_long_documents_are_paged(site: PanelSite, browser
         fits(watched, "31-phone-document")
         follow(page.get_by_role("link", name="Later"))
         expect(first.first).to_have_id(f"passage-{PASSAGES_PER_PAGE}")
-        page.goto(beside(page, "/panel/guidelines/try"))
+        page.goto(url_at_host(page, "/panel/guidelines/try"))
         page.get_by_label("Task").fill("Which selectors does the checkout use?")
         page.get_by_role("button", name="Try").click()
         misses = page.locator(".chunks .excerpt")
         expect(misses.first).to_contain_text("Word")
         fits(watched, "32-phone-try")
-        page.goto(beside(page, "/panel/guidelines/usage"))
+        page.goto(url_at_host(page, "/panel/guidelines/usage"))
         expect(page.get_by_role("table")).to_be_visible()
         fits(watched, "33-phone-usage")
 

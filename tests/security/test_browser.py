@@ -18,7 +18,7 @@ from rag_assets.runtime.net import free_port
 from rag_assets.runtime.processes import silent
 from rag_assets.runtime.stack import LocalStack
 from tests.browser import REBOUND, OtherSite, chromium, other_site
-from tests.guarded import INDEX, access_to, guarded_server, require_untouched
+from tests.guarded_server import INDEX, access_to, guarded_server, require_untouched
 
 DEFINITIONS = """
 import dagster as dg

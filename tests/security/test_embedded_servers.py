@@ -18,7 +18,7 @@ from rag_assets.runtime.elasticsearch_install import OWNER, SEARCHER, Access
 from rag_assets.runtime.net import get
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.storage.index.store import StoreConfig, open_store
-from tests.guarded import (
+from tests.guarded_server import (
     DOCUMENT,
     INDEX,
     access_to,

@@ -23,7 +23,7 @@ from rag_assets.runtime.elasticsearch_install import (
 )
 from rag_assets.runtime.net import free_port, get
 from rag_assets.runtime.stack import LocalStack
-from tests.guarded import INDEX, fill
+from tests.guarded_server import INDEX, fill
 from tests.raw_http import Target
 from tests.servers import server_directory
 

@@ -12,7 +12,7 @@ from elasticsearch import ApiError, Elasticsearch
 
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.runtime.elasticsearch_install import SEARCHER, Access
-from tests.guarded import (
+from tests.guarded_server import (
     DOCUMENT,
     INDEX,
     access_to,

@@ -80,7 +80,7 @@ def test_ci_runs_every_test_the_cores_without_systems() -> None:
     core, others = re.findall(r'-m "not nightly" (.*) \|\| ({.*})', printed)
     # Only a run that reached its end (1) is followed by another, of the tests that failed.
     assert {again for _, again in (core, others)} == {
-        "{ test $? -eq 1 && .venv/bin/python -m tests.again; }"
+        "{ test $? -eq 1 && .venv/bin/python -m tests.rerun; }"
     }
     folder, *left_out = core[0].split()
     assert folder == "tests/unit"
@@ -113,7 +113,7 @@ def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
     nodes = [f"test_it.py::test_{name}" for name in failed]
     (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(nodes, True)))
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.again"],
+        [sys.executable, "-m", "tests.rerun"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,

@@ -15,7 +15,7 @@ from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.repositories import MadeRepository
 from tests.security.service_process import started
-from tests.watched_page import Watched, beside, follow, sign_in
+from tests.watched_page import Watched, follow, sign_in, url_at_host
 
 TENANT = "code-panel"
 HOSTILE = "<script>alert(1)</script>"
@@ -110,7 +110,7 @@ def test_an_admin_searches_opens_a_chunk_and_follows_a_relation(
         assert last.locator(".no").first.inner_text().isdigit()
         watched.shot("code-search")
 
-        page.goto(beside(page, "/panel/code/names?name=bills.index&direction=out&depth=3"))
+        page.goto(url_at_host(page, "/panel/code/names?name=bills.index&direction=out&depth=3"))
         graph = page.get_by_role("region", name="Graph around bills.index")
         assert graph.locator("a.first").count() == 1
         told = page.get_by_role("region", name="Relations").inner_text()
@@ -127,7 +127,7 @@ def test_an_admin_searches_opens_a_chunk_and_follows_a_relation(
         watched.shot("code-file")
         page.set_viewport_size({"width": 320, "height": 700})
         for path in ("", "?q=bills.index", "/names?name=bills.index&depth=2"):
-            page.goto(beside(page, f"/panel/code{path}"))
+            page.goto(url_at_host(page, f"/panel/code{path}"))
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 320, path
         watched.shot("code-name-narrow")
@@ -139,9 +139,9 @@ def test_what_nobody_may_read_is_neither_found_nor_told(origin: str, browser: Br
         page = context.new_page()
         enter(page, origin)
         for path in ("?q=Hidden%5CSecret", "/names?name=Hidden%5CSecret&depth=3"):
-            page.goto(beside(page, f"/panel/code{path}"))
+            page.goto(url_at_host(page, f"/panel/code{path}"))
             assert "Secret.php" not in page.content()
-        page.goto(beside(page, "/panel/code/files?path=hidden%2Fapp%2FSecret.php"))
+        page.goto(url_at_host(page, "/panel/code/files?path=hidden%2Fapp%2FSecret.php"))
         assert page.get_by_text("It defines nothing that you may read.").is_visible()
 
 
@@ -162,7 +162,7 @@ def test_whatever_is_asked_for_is_shown_as_text(origin: str, browser: Browser, q
     with browser.new_context() as context:
         page = context.new_page()
         enter(page, origin)
-        answer = page.goto(beside(page, f"/panel/code{query}"))
+        answer = page.goto(url_at_host(page, f"/panel/code{query}"))
         assert answer is not None
         assert answer.status == 200
         assert page.locator("main script").count() == 0

@@ -21,7 +21,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched, beside, follow, sign_in
+from tests.watched_page import Watched, follow, sign_in, url_at_host
 
 TENANT = "lessons"
 OTHERS = "other-lessons"
@@ -244,10 +244,10 @@ def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit,
         follow(measure)
         assert "no past tasks" in problem.inner_text()
         for task in ("The build fails on every agent", "A cake for the summer party"):
-            page.goto(beside(page, "/panel/experience/try"))
+            page.goto(url_at_host(page, "/panel/experience/try"))
             page.get_by_label("What failed").fill(task)
             follow(page.get_by_role("button", name="Try", exact=True))
-        page.goto(beside(page, "/panel/experience/threshold"))
+        page.goto(url_at_host(page, "/panel/experience/threshold"))
         heading = page.get_by_role("heading", name="2 questions")
         # Searches are recorded in the background.
         for _ in range(20):
@@ -352,7 +352,7 @@ def test_pages_are_readable_on_a_narrow_screen(origin: str, browser: Browser, wi
         }
         paths["merging"] = f"?merging={paths['pattern'].rpartition('/')[2]}"
         for name, path in paths.items():
-            page.goto(beside(page, f"/panel/experience{path}"))
+            page.goto(url_at_host(page, f"/panel/experience{path}"))
             require_readable(page, width, name)
             watched.shot(f"{name}-{width}")
         assert watched.errors == []

@@ -20,7 +20,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched, beside, follow, sign_in
+from tests.watched_page import Watched, follow, sign_in, url_at_host
 
 TENANT = "wiki-panel"
 HOSTILE = "<script>alert(1)</script>"
@@ -217,7 +217,7 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         assert "damaged" in page.locator(".callout.bad:visible").inner_text()
         watched.shot("workspace-failed")
 
-        page.goto(beside(page, "/panel/workspace/record?source=pushed&type=page&id=rollbacks"))
+        page.goto(url_at_host(page, "/panel/workspace/record?source=pushed&type=page&id=rollbacks"))
         chunks = page.locator(".chunks > li")
         assert chunks.count() > 6, "blocks of a long page are chunks as well"
         assert "b0" in page.locator(".chunks .head").first.inner_text()
@@ -226,11 +226,11 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         page.get_by_text("1 document will be indexed again.").wait_for()
         wiki.sync()
         assert watched.errors == []
-        page.goto(beside(page, "/panel/workspace/record?source=pushed&type=db_row&id=r1"))
+        page.goto(url_at_host(page, "/panel/workspace/record?source=pushed&type=db_row&id=r1"))
         assert "Its page is archived." in page.content()
         assert "Tallinn" not in page.content()
         for hidden in ("type=page&id=board", "type=page&id=none"):
-            answer = page.goto(beside(page, f"/panel/workspace/record?source=pushed&{hidden}"))
+            answer = page.goto(url_at_host(page, f"/panel/workspace/record?source=pushed&{hidden}"))
             assert answer is not None
             assert answer.status == 404
             assert HIDDEN not in page.content()
@@ -250,7 +250,9 @@ def test_lists_come_page_by_page(wiki: Wiki, browser: Browser) -> None:
         watched = Watched(context.new_page())
         page = watched.page
         wiki.enter(page)
-        page.goto(beside(page, "/panel/workspace/records?type=comment&page=many&status=queued"))
+        page.goto(
+            url_at_host(page, "/panel/workspace/records?type=comment&page=many&status=queued")
+        )
         seen = page.locator(".documents .name").all_inner_texts()
         follow(page.get_by_role("link", name="Next page"))
         page.wait_for_url("**after_id=**")
@@ -259,7 +261,7 @@ def test_lists_come_page_by_page(wiki: Wiki, browser: Browser) -> None:
         assert page.get_by_label("State").input_value() == "queued"
         assert page.get_by_role("link", name="Next page").count() == 0
 
-        page.goto(beside(page, "/panel/workspace/tree?page=many"))
+        page.goto(url_at_host(page, "/panel/workspace/tree?page=many"))
         pages = page.locator("tbody").last.locator("a")
         listed = pages.all_inner_texts()
         follow(page.get_by_role("link", name="Next page"))
@@ -309,9 +311,9 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
             ("lost", "A page above it, nowhere, is not known."),
             ("never-put", "This page is not known."),
         ):
-            page.goto(beside(page, f"/panel/workspace/tree?page={uuid}"))
+            page.goto(url_at_host(page, f"/panel/workspace/tree?page={uuid}"))
             assert page.get_by_text(said).is_visible()
-        page.goto(beside(page, "/panel/workspace/tree"))
+        page.goto(url_at_host(page, "/panel/workspace/tree"))
         follow(page.get_by_role("link", name="Pages below one that is not known"))
         assert "lost" in page.get_by_role("region", name="Pages", exact=True).inner_text()
         assert watched.errors == []
@@ -378,7 +380,7 @@ def test_pages_are_usable_on_a_narrow_screen(wiki: Wiki, browser: Browser) -> No
             ("warnings", "/warnings"),
             ("settings", "/settings"),
         ):
-            page.goto(beside(page, f"/panel/workspace{path}"))
+            page.goto(url_at_host(page, f"/panel/workspace{path}"))
             assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
             watched.shot(f"workspace-narrow-{name}")
         assert watched.errors == []
@@ -403,7 +405,7 @@ def test_whatever_is_asked_for_is_shown_as_text(wiki: Wiki, browser: Browser, pa
     with browser.new_context() as context:
         page = context.new_page()
         wiki.enter(page)
-        answer = page.goto(beside(page, f"/panel/workspace{path}"))
+        answer = page.goto(url_at_host(page, f"/panel/workspace{path}"))
         assert answer is not None
         assert answer.status == 200
         assert page.locator("main script").count() == 0
@@ -432,7 +434,7 @@ def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
             ("settings", {"resolved_comment_days": "1"}),
         ):
             # Only the browser looks names below .localhost up.
-            own = beside(page, "")
+            own = url_at_host(page, "")
             [cookie] = page.context.cookies()
             headers = {"Origin": own, "Host": urlsplit(own).netloc}
             headers["Cookie"] = f"{cookie['name']}={cookie['value']}"
@@ -443,7 +445,7 @@ def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
                 assert sent.status_code == 403, path
                 assert "a different session" in sent.text
         assert wiki.send("GET", "/rag/settings").json() == before
-        page.goto(beside(page, "/panel/sign-in"))
+        page.goto(url_at_host(page, "/panel/sign-in"))
         page.get_by_label("Token", exact=True).fill(wiki.token(role="member"))
         follow(page.get_by_role("button", name="Sign in"))
         page.get_by_role("alert").wait_for()

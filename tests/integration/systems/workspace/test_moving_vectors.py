@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from rag_assets.storage.catalog.builds.generations import Generation
-from tests.beside import beside
+from tests.background import run_in_background
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.integration.systems.workspace.marked_tree import (
@@ -123,7 +123,7 @@ class Asking:
     def meanwhile(self) -> AbstractContextManager[None]:
         """Search and push within the block."""
         loops = (partial(self._loop, seed) for seed in range(2))
-        return beside(self._stop, *loops, self._push)
+        return run_in_background(self._stop, *loops, self._push)
 
     def _loop(self, seed: int) -> None:
         async def all_of_them() -> None:

@@ -30,7 +30,7 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.systems.workspace.settings import FOLLOW_UP
-from tests.beside import beside
+from tests.background import run_in_background
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -324,7 +324,7 @@ class Asking:
     def meanwhile(self) -> AbstractContextManager[None]:
         """Search and edit within the block."""
         asking = (partial(self._ask, number) for number in range(ASKING))
-        return beside(self._stop, *asking, self._edit)
+        return run_in_background(self._stop, *asking, self._edit)
 
     def _ask(self, number: int) -> None:
         chance = random.Random(number)

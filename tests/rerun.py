@@ -1,4 +1,4 @@
-"""Run the tests that failed in a full run once more, alone: `python -m tests.again`.
+"""Run the tests that failed in a full run once more, alone: `python -m tests.rerun`.
 
 A full run has three workers, their servers and daemons on two cores. A test that waits for a
 process may fail there and pass alone. Its name is printed, so that somebody repairs it. If more

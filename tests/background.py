@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(stop: threading.Event, *works: Callable[[], None]) -> Iterator[None]:
+def run_in_background(stop: threading.Event, *functions: Callable[[], None]) -> Iterator[None]:
     """Run each function in a thread until the block ends.
 
     Args:
         stop: set at the end; each function must return soon after that.
     """
-    threads = [threading.Thread(target=work) for work in works]
+    threads = [threading.Thread(target=function) for function in functions]
     for thread in threads:
         thread.start()
     try:
