@@ -27,7 +27,7 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Both names mean this machine, as they would once their owner has changed what they mean.
+    # Both names resolve to this machine, as after their owner has changed their address.
     f"--host-resolver-rules=MAP {OTHER_SITE} 127.0.0.1, MAP {REBOUND} 127.0.0.1",
 )
 

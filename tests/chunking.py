@@ -48,7 +48,7 @@ def require_levels(chunker: str, levels: int | None, below_three: int, below_fou
         assert len(chunks) == expected
         assert sum(chunk.text.count("Words of it.") for chunk in chunks) == 240
     usual = ChunkerConfig.model_validate(given).parameters
-    # What is cut as before keeps its keys.
+    # Chunks with unchanged parameters keep their keys.
     assert (chosen.identity() == usual.identity()) == (levels in {None, usual.kind.levels})
 
 

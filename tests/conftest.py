@@ -30,11 +30,10 @@ from tests.servers import (
 def pytest_configure(config: pytest.Config) -> None:
     """Give the workers of a session one Postgres, one Elasticsearch, and one set of rules."""
     hide_as_asked()
-    gc.disable()  # What collecting tests imports and makes outlives them: see below.
+    gc.disable()  # The results of collection outlive all tests; see pytest_collection_finish.
     heed_signals()
-    # A deadline of an example measures the machine: other tests, and others, load it.
-    # The same examples in each run, so that a change is not blamed for what it did not touch;
-    # `make fuzz` takes others each time.
+    # A deadline per example would measure the machine's load. Examples are the same in each run, so
+    # that a change is not blamed for unrelated ones; `make fuzz` takes others each time.
     explore = "RAG_ASSETS_FUZZ_EXAMPLES" in os.environ
     examples = 100 if explore else 40
     settings.register_profile(

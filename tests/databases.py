@@ -100,7 +100,7 @@ def _template(postgres_url: str) -> str:
         environment.setenv("RAG_ASSETS_DATABASE_URL", url_of(postgres_url, name))
         environment.setenv(
             "RAG_ASSETS_ELASTICSEARCH_URL", "http://127.0.0.1:9"
-        )  # nobody connects to it
+        )  # a template must have no connections
         environment.setenv("RAG_ASSETS_MASTER_KEY_FILE", str(Path(folder) / "master.key"))
         with Session() as session:
             assert session.unverified_catalog is not None  # a copy is an installation of its own

@@ -109,7 +109,7 @@ def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) ->
     for name in _top_level_of(required.values(), installed):
         if not (packages / name).exists():
             (packages / name).symlink_to(installed / name)
-    # As the wheel of every project does that `create-dagster` makes.
+    # The wheel of every project made by `create-dagster` contains this file.
     (packages / "pyproject.toml").write_text('[project]\nname = "team"\n')
     (environment / "share").symlink_to(Path(sysconfig.get_path("data")) / "share")
     return python.parent

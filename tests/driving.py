@@ -80,7 +80,7 @@ class Driver:
         record = catalog.tenants.get(tenant_id)
         tenant = self.session.embedders.tenant(record)
         holder = Holder.here("a test")
-        # The lock of a process that was killed is freed when the database notices.
+        # A killed process keeps its lock until Postgres notices.
         with catalog.lock.hold(tenant_id, holder, wait_seconds=_LOCK_SECONDS) as held:
             yield TenantContext(
                 tenant=tenant,

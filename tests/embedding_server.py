@@ -204,7 +204,7 @@ def _vectors(
     vectors = np.stack([maker._vector(text) for text in texts])
     if cosine is None:
         return vectors
-    # The first axis is what all texts without a cosine are about; the rest tells others apart.
+    # The first axis is shared by all texts without a cosine; the others distinguish texts.
     chosen = [cosine(text) for text in texts]
     about = np.array([1.0 if one is None else one for one in chosen])
     vectors[:, 0] = 0.0

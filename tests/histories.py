@@ -58,7 +58,7 @@ class History:
         changed = {path: text if text.strip() else b"" for path, text in step(self, state).items()}
         if not self.unreadable:
             changed = {path: text for path, text in changed.items() if text and b"\0" not in text}
-        # Nothing lies in a folder that is a file as well.
+        # A path cannot be both a file and a folder.
         folders = {str(up) for path in changed for up in Path(path).parents}
         return {path: text for path, text in changed.items() if path not in folders}
 

@@ -223,7 +223,7 @@ class Installation:
     def close(self) -> None:
         """Give connections back and remove what was indexed."""
         self.release()
-        # Whoever these indexes belong to by now: a test may have moved or cloned the installation.
+        # A test may have moved or cloned the installation: find the indexes' present owner.
         remover = open_store(
             StoreConfig(
                 self.environment["RAG_ASSETS_ELASTICSEARCH_URL"],
@@ -253,7 +253,7 @@ def new_installation(
         "RAG_ASSETS_DEBUG": "1",
     }
     before = dict(os.environ)
-    # Exported by a session of the installation that the tests of the module share.
+    # A session of the module's shared installation has exported these.
     for address in [key for key in before if re.fullmatch(r"RAG_ASSETS_\w+_URL", key)]:
         del os.environ[address]
     os.environ.update(environment)

@@ -48,7 +48,7 @@ def hide_all_but(kept: Collection[str]) -> None:
     def entry_points(self: Distribution) -> EntryPoints:
         return EntryPoints(one for one in every(self) if not _is_of(one, hidden))
 
-    # Of the class, so that it does not matter who has imported what before.
+    # Patch the class, so that the order of imports does not matter.
     Distribution.entry_points = property(entry_points)
 
 

@@ -112,7 +112,7 @@ def hung_mount(folder: Path) -> Iterator[None]:
         with _mounted(folder, "fuse", f"fd={descriptor},rootmode=40000,user_id=0,group_id=0"):
             yield
     finally:
-        os.close(descriptor)  # what waits for it gets an error
+        os.close(descriptor)  # requests that wait for it fail
 
 
 @contextmanager

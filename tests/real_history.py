@@ -46,7 +46,8 @@ class RealHistory:
         with _whoever_owns_it():
             held = pygit2.Repository(str(origin))
             self._head = held.head.target
-            # Packs and loose objects are linked or copied; our reader knows no alternates.
+            # Packs and loose objects are linked or copied, because our reader does not support
+            # alternates.
             self._git = pygit2.clone_repository(str(origin), str(folder), bare=True)
 
     def steps(self, count: int) -> list[Step]:

@@ -74,7 +74,7 @@ def secured_server(
     """Start a server with an account for each role, and the superuser `admin`."""
     home, port = directory / "home", free_port()
     _install(home)
-    # YAML reads JSON.
+    # JSON is valid YAML.
     lines = [f"{name}: {json.dumps(role)}\n" for name, role in roles.items()]
     (home / "config" / "roles.yml").write_text("".join(lines))
     accounts = {"admin": "superuser", **{name: name for name in roles}}

@@ -167,7 +167,7 @@ def _tokenizer(architecture: Architecture) -> Tokenizer:
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first} $A {last}", special_tokens=ends
     )
-    # Published files pad and truncate to a length of their training: neither may count.
+    # Published files pad and truncate to their training length: both must be ignored.
     tokenizer.enable_padding(length=12)
     tokenizer.enable_truncation(max_length=12)
     return tokenizer

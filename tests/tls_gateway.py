@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/" and self.command == "GET":
             self._answer(200, _info(self.kind, self.gateway.cluster_id))
         elif self.kind == "opensearch":
-            # As a real server does with a body of Elasticsearch's media type.
+            # A real server refuses a body with Elasticsearch's media type in this way.
             self._answer(406, {"error": "Content-Type header [application/vnd…] is not supported"})
         elif self.kind == "serverless" and (refusal := self._refusal(body)) is not None:
             self.gateway.refused.append(f"{self.command} {self.path}")

@@ -65,7 +65,7 @@ class Watched:
             self.accessible(f"{name} {scheme}")
 
     def accessible(self, name: str) -> None:
-        # It tries out styles, which the page's policy forbids: that is not the page's doing.
+        # Axe tries styles that the page's policy forbids, which is not an error of the page.
         said = list(self.errors)
         self.page.evaluate(AXE)
         rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

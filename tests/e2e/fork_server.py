@@ -82,7 +82,7 @@ class Boundaries:
         from sqlalchemy import Engine, event
 
         def executing(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-            # Dagster keeps its own tables with another driver; the random kills meet those.
+            # Dagster writes its own tables with another driver; random kills cover those.
             if connection.dialect.driver != "psycopg" or not _WRITING_SQL.match(statement):
                 return
             table = statement.split()[1 if statement.lstrip()[0] in "uU" else 2]
@@ -136,7 +136,7 @@ def _table_of(url: str) -> str:
 def main() -> None:
     """Serve until standard input closes; the argument is the installation's folder."""
     prepare(Path(sys.argv[1]) / ".local")
-    # Four seconds of CPU for each command that judges a build.
+    # Its import takes four seconds of CPU, and each command that judges a build needs it.
     importlib.import_module("great_expectations")
     _shorten_dagsters_waits()
     answers = os.fdopen(os.dup(1), "w")

@@ -83,7 +83,7 @@ def test_a_cap_per_run_stops_a_sync_midway_and_the_next_one_goes_on(
     assert plan["embeddings"] == 4 * SLICE
     assert plan["cost"] == pytest.approx(plan["tokens"] / 1_000)
     assert plan["cap"] is None
-    # Enough for one slice and a half.
+    # This suffices for one and a half slices.
     cap = round(plan["cost"] * 0.4, 2)
     installation.configure(tenant, caps={"per_run": cap})
     shown = installation.command("plan", tenant).out
@@ -97,7 +97,7 @@ def test_a_cap_per_run_stops_a_sync_midway_and_the_next_one_goes_on(
     assert spent["embedded"] > 0
     standing = counts(installation, tenant)
     assert first["error"]["message"].startswith(f"{standing['FAILED']} documents wait")
-    # What needs no embedding is done, and no slice is parsed in vain.
+    # Work without embedding is done, and no slice is parsed in vain.
     assert standing["READY"] == 1 + spent["embedded"]
     assert "files/moved.md" in {uri for uri, _, _ in installation.entries(tenant).values()}
     assert first["stages"]["parsed_text"]["parsed"] <= 2 * SLICE

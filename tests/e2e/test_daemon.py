@@ -47,15 +47,15 @@ def trouble(shared_installation: Installation) -> dict[str, Path]:
     for name, folder in folders.items():
         (folder / "page.md").write_text(f"# Page\n\nThe words of {name}.\n")
         installation.synced(name)
-    # An entry is lost behind our back.
+    # Delete an entry without the knowledge of the project.
     ctx = installation.context("drifting")
     serving = ctx.catalog.generations.serving("drifting")
     assert serving is not None
     ctx.store.entries.delete(serving.index_name, "drifting", list(installation.entries("drifting")))
-    # Eight days pass.
+    # Let eight days pass.
     past = datetime.now(UTC) - timedelta(days=8)
     _update(ctx.catalog, documents, "expiring", embedded_at=past)
-    # The lake cannot be read: a file stands where its folder should be.
+    # Make the lake unreadable: a file replaces its folder.
     lake = _lake(installation)
     lake.rename(lake.with_name("broken.away"))
     lake.write_text("")
@@ -104,7 +104,7 @@ def test_documents_of_an_emptied_folder_are_kept_without_further_runs(daemon: Da
     wait_for(lambda: bool(held("emptied")), PATIENCE, "the deletion is held back")
     daemon.idle("emptied")
     before = len(daemon.runs("emptied"))
-    daemon.ended(daemon.launch("prune"))  # some ticks go by
+    daemon.ended(daemon.launch("prune"))  # let some ticks pass
     assert len(daemon.runs("emptied")) == before, "nothing loops"
     assert daemon.finds("emptied", "disk is not mounted")
 
@@ -114,7 +114,7 @@ def test_edits_overtake_an_import_and_outlive_its_process(daemon: Daemon) -> Non
     folder = installation.add_tenant("importing", **SLOW)
     for number in range(2_000):
         (folder / f"{number:04d}.md").write_text(f"# Page {number}\n\nWords of page {number}.\n")
-    # No fork: the process that is killed is the one that writes.
+    # Without a fork, the killed process is the one that writes.
     command = installation.start("sync", "importing", RAG_ASSETS_FORK_SERVER="0")
     wait_for(lambda: _count(daemon, "importing", "READY") > 0, PATIENCE, "documents are ready")
     _edit(daemon, folder, "READY", "an indexed page, edited")
@@ -133,7 +133,7 @@ def test_edits_overtake_an_import_and_outlive_its_process(daemon: Daemon) -> Non
     daemon.idle("importing")
     before = len(daemon.runs("importing"))
     (folder / "late.md").write_text("# Late\n\nNobody reads this.\n")
-    daemon.ended(daemon.launch("prune"))  # some ticks go by
+    daemon.ended(daemon.launch("prune"))  # let some ticks pass
     assert len(daemon.runs("importing")) == before, "a disabled tenant gets no run"
 
 
@@ -217,7 +217,7 @@ def test_a_backfill_over_all_tenants_completes_beside_a_disabled_one(daemon: Dae
 def test_drift_is_found_and_repaired(daemon: Daemon, trouble: dict[str, Path]) -> None:
     daemon.searchable("drifting", "words of drifting")
     repairs = daemon.runs("drifting", "repair_index")
-    # Once for what counting finds; once more if the nightly comparison ends after that repair.
+    # One repair for the counts, and a second one if the nightly comparison ends later.
     assert [r.dagster_run.status for r in repairs] in ([SUCCESS], [SUCCESS] * 2)
     assert not daemon.runs("expiring", "repair_index"), "only offenders are repaired"
 
@@ -242,7 +242,7 @@ def test_a_failing_run_backs_off_and_recovers(daemon: Daemon, trouble: dict[str,
     def counted() -> int:
         return daemon.catalog.syncs.all("broken")["files"].attempts
 
-    # A run has failed a moment before that is counted.
+    # A run fails a moment before the failure is counted.
     wait_for(lambda: 0 < counted() == len(failures()), PATIENCE, "failures are counted")
     failed = failures()
     spans = sorted((r.end_time or 0.0, r.start_time or 0.0) for r in failed)
@@ -284,7 +284,7 @@ def test_nothing_is_wrong_in_the_logs(daemon: Daemon, trouble: dict[str, Path]) 
             line
             for line in lines
             if re.search(r"- (ERROR|CRITICAL) -|Traceback|Warning:|[Dd]eprecat", line)
-            and not re.search(r"- [0-9a-f-]{36} -", line)  # what a run says: some fail on purpose
+            and not re.search(r"- [0-9a-f-]{36} -", line)  # logs of runs: some fail on purpose
         ]
         assert not wrong, "\n".join(wrong[:20])
         assert not [line for line in lines if "Checking for new runs" in line], "idle ticks"
@@ -316,7 +316,7 @@ def _kill_in_a_run(daemon: Daemon, tenant_id: str, command: subprocess.Popen[str
         holder = daemon.catalog.lock.holder(tenant_id)
         if holder is not None and holder.pid == command.pid and holder.run_id is not None:
             os.kill(command.pid, signal.SIGKILL)
-            command.communicate(timeout=30)  # no child of its holds its output open
+            command.communicate(timeout=30)  # none of its children keeps its output open
             return holder.run_id
         os.kill(command.pid, signal.SIGCONT)
         time.sleep(0.1)

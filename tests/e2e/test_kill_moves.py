@@ -85,7 +85,7 @@ class Moved:
         assert killed.code in (0, KILLED), (command, killed.err)
         if killed.code == KILLED:
             self.killed.append(command)
-        # Right then: one build answers.
+        # Immediately, exactly one build answers.
         assert self.serving in {before, there}
         self.ask()
         if len(self.killed) % 2:
@@ -140,7 +140,7 @@ def moved(shared_installation: Installation, server: ForkServer) -> Moved:
 def test_killed_at_every_kind_of_write(moved: Moved) -> None:
     there: list[tuple[str, int]] = []
     names: dict[str, list[str]] = {}
-    # The first command of a tenant also scans what is stored for credentials.
+    # The first command of a tenant also scans the stored text for credentials.
     moved.go("rollback")
     moved.go("publish")
     for command in ("rollback", "rollback --now"):
@@ -186,7 +186,7 @@ def test_killed_at_random_moments(moved: Moved) -> None:
     for _ in range(RANDOM):
         command = "publish" if moved.serving == 1 else chance.choice(["rollback", "rollback --now"])
         moved.kill(command, kill_after=chance.uniform(0.05, 0.8) * whole)
-    # Some are quicker than the one that was timed, and over before their moment comes.
+    # Some are faster than the timed one, and end before they are killed.
     assert len(moved.killed) - before >= RANDOM // 2
 
 
@@ -210,7 +210,7 @@ def test_a_discard_killed_at_every_write_boundary(
     def discard(number: int, **kill: int) -> Outcome:
         return server.run("generations", "discard", tenant, str(number), **kill)
 
-    first = discard(build_anew())  # which also scans what is stored for credentials
+    first = discard(build_anew())  # this also scans the stored text for credentials
     assert first.code == 0, first.err
     undisturbed = discard(build_anew(), kill_before=0)
     assert undisturbed.code == 0, undisturbed.err
@@ -223,9 +223,9 @@ def test_a_discard_killed_at_every_write_boundary(
         assert (killed.code, killed.boundaries) == (KILLED, names[:number])
         live = {g.number: g for g in driver.session.catalog.generations.live(tenant)}
         if build in live and live[build].state == "REMOVING" and number % 2:
-            with driver.locked(tenant) as ctx:  # daily upkeep ends it
+            with driver.locked(tenant) as ctx:  # daily upkeep completes it
                 assert drop_old_generations(ctx) == 1
-        elif build in live:  # a person does it again
+        elif build in live:  # an operator repeats it
             again = discard(build)
             assert again.code == 0, (names[number - 1], again.err)
         with driver.locked(tenant) as ctx:

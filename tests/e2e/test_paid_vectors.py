@@ -44,7 +44,7 @@ def test_a_killed_sync_loses_no_more_than_was_under_way_and_in_writing(
             time.sleep(rounds % 1 * LATENCY)
             process.kill()
             process.communicate()
-            time.sleep(2 * LATENCY)  # the server still answers, and charges, what it has begun
+            time.sleep(2 * LATENCY)  # the server still answers, and charges for, requests in flight
             lost.append(len(server.answered) - stored_vectors(shared_installation))
             assert stored_vectors(shared_installation) < documents
         assert stored_vectors(shared_installation) > 0

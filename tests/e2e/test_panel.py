@@ -50,7 +50,7 @@ def site(
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
         with panel_site(shared_installation, log) as site:
-            # What speaks of selectors is near to each other, everything else is not.
+            # Only texts about selectors are near each other.
             site.server.cosine = lambda text: 0.9 if "selectors" in text.lower() else 0.2
             yield site
 
@@ -228,11 +228,11 @@ def test_a_listener_at_another_port_gets_no_cookie(site: PanelSite, watched: Wat
         other = page.context.new_page()
         own = urlsplit(page.url).hostname
         for name in ("127.0.0.1", "localhost", f"panel-{'0' * 32}.localhost", own):
-            with suppress(PlaywrightError):  # There is no page to show.
+            with suppress(PlaywrightError):  # there is no page to show
                 other.goto(f"http://{name}:{server.server_port}/panel")
         server.shutdown()
     assert received[:3] == [None] * 3
-    # Ports do not separate cookies: the name does, which nobody else knows.
+    # Cookies are not separated by port, but by host name, which is secret.
     assert received[3] is not None
 
 

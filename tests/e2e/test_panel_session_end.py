@@ -87,7 +87,7 @@ def test_a_text_outlives_its_session_and_is_saved_after_signing_in_again(
         watched.shot("session-ended-390")
         page.set_viewport_size(WIDE)
 
-        # A second attempt changes nothing, nor do parts that the page asks for.
+        # Neither a second attempt nor the page's own requests change anything.
         page.get_by_role("button", name="Save text").click()
         page.evaluate("htmx.trigger('#list', 'refresh')")
         expect(page.get_by_role("textbox", name="Plain text")).to_have_value(WRITTEN)
@@ -107,7 +107,7 @@ def test_a_text_outlives_its_session_and_is_saved_after_signing_in_again(
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#text")).to_contain_text("Saved.")
         assert saved(site, tenant) == WRITTEN
-        # Forms without a script have the new token as well.
+        # Forms without a script have the new token too.
         page.get_by_role("button", name="Sign out").click()
         page.wait_for_url("**/panel/sign-in**")
 
@@ -128,7 +128,7 @@ def test_a_part_of_the_page_that_meets_the_end_first_leaves_the_text(
         expect(page.locator("#ended")).to_be_hidden()
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#text")).to_contain_text("Saved.")
-        # Without a text, the page leads to the form as ever.
+        # Without a text, the page leads to the usual form.
         end_sessions(site)
         page.evaluate("htmx.trigger('#list', 'refresh')")
         page.wait_for_url("**/panel/sign-in")
@@ -151,7 +151,7 @@ def test_a_text_is_saved_after_another_tab_signed_in(
         other.get_by_role("button", name="Save text").click()
         sign_in_again(other, site)
         expect(other.locator("#ended")).to_be_hidden()
-        # Its token is that of the former session.
+        # The form has the former session's token.
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#said")).to_contain_text("Save your text now")
         page.get_by_role("button", name="Save text").click()
@@ -168,7 +168,7 @@ def test_no_refusal_takes_the_place_of_a_text(site: PanelSite, browser: Browser)
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#refused")).to_contain_text("does not answer")
         page.unroute("**/guidelines/text")
-        # More than is read of a form.
+        # This exceeds the size limit of a form.
         page.evaluate("document.getElementById('text-field').value = 'a'.repeat(1700000)")
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#refused")).to_be_visible(timeout=30_000)

@@ -95,7 +95,7 @@ def test_killed_servers_start_again_and_stopped_ones_do_not(home: Home) -> None:
         copied.pid_file.parent.mkdir(parents=True)
         shutil.copy(server.process.pid_file, copied.pid_file)
         pid = kill(server.process)
-        # The record in a copy of the home names a dead server, which is not the copy's.
+        # The record in a copied home folder names a dead server of the original.
         assert copied.find() is None
         assert not copied.has_died()
         assert wait_for(lambda server=server: server.process.find() is not None, _PATIENCE)
@@ -105,7 +105,7 @@ def test_killed_servers_start_again_and_stopped_ones_do_not(home: Home) -> None:
         name = server.process.name
         reported = RestartFile(home.settings)
         assert wait_for(lambda n=name, r=reported: r.read()[n].count == 1, _PATIENCE)
-        # The daemon and the watcher go on: an edit is followed, by nobody's command.
+        # Daemon and watcher are running again: an edit is indexed without a command.
         text = f"Beacon {number} burns."
         (home.folder / "files" / "a.md").write_text(f"# A\n\n{text}\n")
         assert wait_for(lambda t=text: home.finds(t), _PATIENCE), name

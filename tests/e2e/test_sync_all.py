@@ -107,7 +107,7 @@ def test_ctrl_c_ends_all_of_them(forking: Installation) -> None:
         folder = forking.add_tenant(name, **slow)
         for file in range(30):
             write(folder / f"{file}.md", f"# Page\n\nSlow page {file} of {name}.\n")
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # A shell's background job ignores it.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
     try:
         command = subprocess.Popen(
             [sys.executable, "-m", "rag_assets.cli", "sync", "slow-1", "slow-2"],

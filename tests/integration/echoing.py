@@ -36,7 +36,7 @@ class _Echo(BaseHTTPRequestHandler):
 
     def _answer(self, code: int, key: str, body: str) -> None:
         content = body.encode()
-        # The reason and the headers are as much a provider's as the body.
+        # A provider also controls the reason phrase and the headers.
         self.send_response(code, f"Refused {key}")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))

@@ -104,7 +104,7 @@ def test_stale_scopes_in_the_index_open_nothing(
         state = await true(self, tenant_id, principals, most=most)
         return replace(state, scopes=frozenset(SCOPES))
 
-    # As if the filter inside the search were missing: the catalog's look at each hit remains.
+    # Remove the filter inside the search: the verification of each hit remains.
     monkeypatch.setattr(SearchStateReader, "search_state", everything)
     assert scopes_found(shared) == {PUBLIC}
 

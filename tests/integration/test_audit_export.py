@@ -56,7 +56,7 @@ def tenant(shared_installation: Installation, driver: Driver) -> AgingTenant:
             failed = f"{one.id} has password={PASSWORD}"
             outcome = CheckOutcome("chunks", "secrets", False, "ERROR", failed)
             ctx.catalog.check_results.record(ctx.ref, [outcome])
-    # Its events are written when it is closed.
+    # Closing the retriever writes its events.
     shared_installation.retriever.close()
     return made[0]
 

@@ -26,7 +26,7 @@ def bomb() -> bytes:
     """Return a PDF page whose content unpacks to 1 GB."""
     operators, repeated = b"0 0 m 9 9 l S\n" * 80_000, 950
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
-    part = packer.compress(operators) + packer.flush(zlib.Z_FULL_FLUSH)  # may be repeated
+    part = packer.compress(operators) + packer.flush(zlib.Z_FULL_FLUSH)  # this part may be repeated
     checksum = 1
     for _ in range(repeated):
         checksum = zlib.adler32(operators, checksum)
@@ -104,7 +104,7 @@ def test_the_bad_fail_alone_with_a_reason_and_within_their_limits(
         assert documents[name].status == "READY", documents[name].error_message
     assert shared_installation.search("bad", "Turn the wheel", mode="text")[0].page == 1
     assert shared_installation.search("bad", "This one is fine", mode="text")
-    # What failed is not tried again until it changes; then it is.
+    # Failed documents are not retried until they change.
     assert driver.sync("bad")["failed"] == 0
     (folder / "null.md").write_text("# Title\n\nNow it is right.\n")
     assert driver.sync("bad")["upserted"] == 1
@@ -144,7 +144,7 @@ def test_a_file_above_the_size_limit_fails_until_the_limit_is_raised(
     driver.sync("size")
     standing = {d.uri: d for d in driver.session.catalog.documents.all("size")}
     assert standing["files/fine.md"].status == "FAILED"
-    assert shared_installation.search("size", "This one is fine", mode="text")  # as it was
+    assert shared_installation.search("size", "This one is fine", mode="text")  # as before
 
 
 ODD = [
@@ -183,7 +183,7 @@ def test_any_file_name_is_found_by(shared_installation: Installation, driver: Dr
         hits = shared_installation.search("odd", f"number{number}", mode="text")
         assert hits[0].uri == uris[name]
         assert (hits[0].title or "").isprintable()
-    # Each can also be changed, and go.
+    # Each can also be changed and deleted.
     os.unlink(os.path.join(os.fsencode(folder), ODD[3]))  # noqa: PTH108, PTH118
     done = driver.sync("odd")
     assert (done["removed"], done["deleted"]) == (1, 1)
@@ -223,7 +223,7 @@ def test_a_disk_that_fails_once_delays_a_document_and_loses_none(
     def open_once(name: str, folder: int | None) -> int | None:
         nonlocal reads
         reads += 1
-        if reads == 2:  # It was read once, to be listed.
+        if reads == 2:  # the listing has read it once
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return opened(name, folder)
 

@@ -145,7 +145,8 @@ def test_a_submission_that_was_broken_off_is_found_by_its_tag(
     backfill: Backfill, taken: bool
 ) -> None:
     backfill.sync()
-    # What a kill between the provider's answer and our note of it leaves, or before its answer.
+    # The state after a kill between the provider's answer and our record of it, or before its
+    # answer.
     with backfill.driver.session.catalog.database.begin() as connection:
         connection.execute(
             update(embedding_batches)
@@ -156,7 +157,7 @@ def test_a_submission_that_was_broken_off_is_found_by_its_tag(
         backfill.driver.session.active(backfill.tenant).ref
     )
     backfill.sync()
-    # A provider's list may lack what is new: nothing is sent again before it is asked twice.
+    # A provider's list may lack new batches: it is asked twice before anything is sent again.
     assert len(backfill.server.batches) == 1
     if not taken:
         assert backfill.statuses() == {"FAILED": 6}
@@ -218,7 +219,7 @@ def test_a_cap_holds_back_what_a_batch_would_cost(
     promised = catalog.batches.open_cost(backfill.tenant)
     assert promised > 0
     assert catalog.usage.read_spending(backfill.tenant, today()).run == pytest.approx(promised)
-    # What is promised counts, before anything is charged.
+    # Reserved costs count before anything is charged.
     shared_installation.configure(backfill.tenant, caps={"per_day": promised * 1.5})
     backfill.write(*range(10, 16))
     backfill.sync()
@@ -250,7 +251,7 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
         shared_installation.session() as session,
         dg.build_sensor_context(instance=session.instance, resources=sensor_resources()) as context,
     ):
-        # A batch is looked at a minute after it was handed over, not at once.
+        # A batch is polled a minute after its submission, not immediately.
         embedding_batches_sensor.build(PLAIN)(context)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
@@ -349,7 +350,7 @@ def test_a_bad_vector_of_a_batch_concerns_its_text_alone(backfill: Backfill) -> 
     backfill.sync()
     assert backfill.statuses() == {"READY": 6}
     [row] = backfill.driver.session.catalog.usage.rows(today(), backfill.tenant)
-    # The text is sent once more, outside of a batch, and both are paid for.
+    # The text is sent again outside of a batch, and both requests are paid for.
     assert row.used.texts == 6
     assert 0 < row.used.batch_tokens < row.used.tokens
 

@@ -65,7 +65,7 @@ def test_what_changes_is_found_while_a_build_is_made(
         shared_installation, tenant, "of yaks"
     )
     assert len(served) == 1
-    slowly.run_once(tenant)  # of the build that is being made: they take turns
+    slowly.run_once(tenant)  # the new build's turn: builds take turns
     slowly.run_once(tenant)
     assert found(shared_installation, tenant, "of zebras") == {"files/3.md"}
     assert found(shared_installation, tenant, "of yaks") == {"files/new.md"}
@@ -95,7 +95,7 @@ def test_each_text_is_embedded_once_for_each_embedder(
         kept = [ctx.lake.vector_hashes(build.embedder.embedder_id) for build in made]
     assert len({build.embedder.embedder_id for build in made}) == 2
     assert served <= kept[1]
-    # The vectors of the first sync were there before.
+    # The vectors of the first sync are reused.
     assert embedded["embedded"] == len(kept[0]) - DOCUMENTS + len(kept[1])
 
 
@@ -140,7 +140,7 @@ def test_an_embedder_that_is_gone_does_not_stop_its_successor(
         slowly.run_once(tenant)
         (folder / "0.md").write_text(prose("zebras"))
         asked = len(server.requests)
-        # What it lacks waits for a person; nothing asks again with every run.
+        # What it lacks needs a decision; it does not keep the tenant due.
         finish(slowly, tenant)
         assert len(server.requests) - asked == 1
     assert found(shared_installation, tenant, "of zebras") == {"files/0.md"}
@@ -164,7 +164,7 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
     assert [len(texts) for texts in server.texts] == [DOCUMENTS]
     assert driver.session.catalog.quarantine.deferred_count(tenant) == DOCUMENTS
     (files / "2.md").write_text(prose("zebras"))
-    # Once by the embedder of the build that answers, once by the one of the build being made.
+    # Once by the serving build's embedder, and once by the new build's.
     assert driver.sync(tenant)["embedded"] == 2
     assert found(shared_installation, tenant, "of zebras") == {"files/2.md"}
     assert len(server.batches) == 1
@@ -218,7 +218,7 @@ def test_a_build_is_published_although_the_run_that_completed_it_died(
     (files / "0.md").write_text(prose("zebras"))
     with driver.locked(tenant) as ctx, pytest.raises(RuntimeError, match="killed"):
         run_slice(ctx, SecretScanner(ctx.settings.local / "cache"), judge=dies)
-    # Now only the build that answers lacks something.
+    # Now only the serving build lacks something.
     driver.sync(tenant)
     assert [g.state for g in builds(driver, tenant).values()] == ["RETIRED", "SERVING"]
     assert_nothing_to_do(shared_installation, tenant)

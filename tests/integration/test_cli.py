@@ -131,7 +131,7 @@ def test_a_sync_gives_its_connections_back(run: Run, shared_installation: Instal
     ) as own:
         before = connected(own)
         assert run("sync", "brief").code == 0
-        close_all()  # the resources' own, which a process keeps
+        close_all()  # the resources' own connections, which a process keeps
         wait_for_the_end_of_others(own, before)
 
 
@@ -335,7 +335,7 @@ def test_unavailable_servers_are_named_with_the_remedy(
         said = run(*command, **env)
         assert_refused(said, server)
         assert "hidden" not in said.err
-    # A sync that meets it writes nothing, and goes on when the server is back.
+    # A sync that meets this fault writes nothing, and continues when the server is back.
     folder = shared_installation.home.parent / "sources" / "somebody"
     (folder / "a.md").write_text("# A\n\nText.\n")
     said = shared_installation.cli("sync", "somebody", **deaf)

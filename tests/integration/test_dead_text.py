@@ -169,7 +169,7 @@ def test_each_of_two_builds_keeps_its_own_and_no_more(
     assert "barges" in tenant.texts()
     shared_installation.configure(tenant.id, chunker=None)
     back = tenant.sync()
-    # The other build never had the edit; what it has of the rest is there.
+    # The other build never had the edit; the rest of it is stored.
     assert (back["parsed"], back["upserted"]) == (0, back["embedded"])
     tenant.within(compact)
     assert "anchors." not in tenant.texts()
@@ -230,7 +230,7 @@ def test_nothing_goes_while_a_version_is_unknown(tenant: Tenant) -> None:
     tenant.sync()
     forget_keys(tenant)
     write_old(tenant.folder / "anchors.md", "\0 no text at all \0" * 50)
-    tenant.sync()  # its version from before stays, and nothing tells its keys
+    tenant.sync()  # the former version stays, and its keys are not recorded
     tenant.within(compact)
     assert "anchors." in tenant.texts()
     assert "barges." in tenant.texts()
@@ -240,7 +240,7 @@ def test_deleted_entries_leave_the_files_of_the_index(
     shared_installation: Installation, tenant: Tenant
 ) -> None:
     shared_installation.configure(tenant.id, index={"placement": "dedicated"}, **FAST)
-    for number in range(40):  # one of them is less than a tenth of a file
+    for number in range(40):  # each is less than a tenth of a file
         tenant.write(f"page{number}", f"topic {number}")
     tenant.sync()
     (tenant.folder / "page7.md").unlink()

@@ -124,7 +124,7 @@ def test_documents_that_are_gone_from_a_held_source_make_room(
     for number in range(30):
         write(folder / f"{number}.md", f"# {number}\n\nText {number}.\n")
     shared_installation.synced(settled)
-    # Everything must be parsed again, and nothing is there to be parsed.
+    # Everything must be parsed again, but no file is left.
     ctx = shared_installation.context(settled)
     ctx.lake.purge()
     configure(shared_installation, settled, chunker={"max_tokens": 64, "overlap": 8})

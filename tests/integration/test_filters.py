@@ -99,7 +99,7 @@ def test_a_touch_changes_nothing_and_an_edit_moves_the_date(
     dates = {name: hit.modified_at for name, hit in found(shared_installation).items()}
     assert dates == {**MADE, "depot.py": later}
 
-    # What it held before is content of its own time again.
+    # The former content, written again, has the new time.
     (folder / "depot.py").write_text(CODE)
     date(folder / "depot.py", later + timedelta(days=1))
     driver.sync("narrowed")

@@ -21,7 +21,7 @@ PAGES, HITS = 60, 5
 def folder(shared_installation: Installation, driver: Driver) -> Path:
     folder = shared_installation.add_tenant("many", **FAST)
     for number in range(PAGES):
-        # Words are as frequent, and texts as long, in steps: scores differ, and some are equal.
+        # Word frequencies and text lengths vary in steps: scores differ, and some are equal.
         words = "valve " * (number % 20 + 1) + "pump " * (20 - number % 20)
         (folder / f"{number}.md").write_text(f"Page {number}: {words}\n")
     for number in range(30):
@@ -45,7 +45,7 @@ def test_the_hits_are_the_same(shared_installation: Installation, mode: str) -> 
     for query in ("valve", "pump", "valve or pump", "Page 7", "page"):
         assert len(both(shared_installation, query, mode)) == HITS
     [same, *_] = both(shared_installation, "gasket", "text")
-    # Every equal text is named, however few candidates were fetched at first.
+    # Every equal text is named, even if few candidates were fetched first.
     assert len(same.also) == 29
 
 

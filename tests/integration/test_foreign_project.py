@@ -312,7 +312,7 @@ def test_another_installation_in_the_same_instance_keeps_its_runs(guest: Guest) 
 def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest) -> None:
     session = guest.session
     instance, own_runs = session.instance, session.own_runs
-    # Not QUEUED, as which only a launch through a code location can be recorded.
+    # Only a launch through a code location can be recorded as QUEUED.
     started = dg.DagsterRunStatus.STARTED
     instance.create_run_for_job(
         guest.team.get_job("canary"), tags={PARTITION_TAG: "eu"}, status=started
@@ -406,7 +406,7 @@ def test_a_run_from_the_ui_is_not_retried_by_dagster(guest: Guest) -> None:
 def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
     folder = guest.installation.home.parent / "sources" / "eu"
     for path in folder.iterdir():
-        # Else it is read again, as it might be written twice within one tick of the file system.
+        # A recent file would be read again, because its time may not show a second write.
         os.utime(path, (written := path.stat().st_mtime - 3_600, written))
     guest.installation.synced("eu")
     instance = guest.session.instance

@@ -22,7 +22,7 @@ BOATS = "# Boats\n\nEvery boat is moored with two lines before nightfall.\n"
 BROKEN = b"%PDF-1.7\nnothing that could be read follows\n"
 
 
-# Before anything reads the settings.
+# This must run before anything reads the settings.
 @pytest.fixture(scope="module", autouse=True)
 def server() -> Iterator[EmbeddingServer]:
     with embedding_server() as started, pytest.MonkeyPatch.context() as patch:
@@ -80,7 +80,7 @@ def test_a_killed_run_loses_no_former_version(
     with driver.locked(tenant) as ctx:
         stages = stages_of(ctx, driver.scanner)
         next(stages)
-        assert next(stages)["failed"] == 1  # as if the process was killed here
+        assert next(stages)["failed"] == 1  # as if the process were killed here
         stages.close()
     assert serving(driver, tenant).number == 1
     driver.sync(tenant)

@@ -88,7 +88,7 @@ def test_nearly_full_disk_is_reported(
             [disk] = [one for one in checked.json["checks"] if one["check"] == "disk"]
             assert not disk["passed"]
             assert reported in disk["description"]
-            # Nothing listens there, as where a server stopped because its disk was full.
+            # No server listens there, as after a server stopped because its disk was full.
             asked = shared_installation.cli(
                 "search", tenant, "words", RAG_ASSETS_ELASTICSEARCH_URL="http://127.0.0.1:9"
             )

@@ -134,7 +134,7 @@ def test_scores_fall_in_every_mode(shared: Installation, values: dict[str, Any],
             assert scores == sorted(scores, reverse=True)
             assert len({hit.score_kind for hit in hits}) == 1
             assert all((hit.cosine is None) == (values == {"mode": "text"}) for hit in hits)
-    # In one document nothing gives up its place.
+    # Within one document no hit gives way.
     paths = {"paths": ("files/luggage-business.md",)}
     alone = ask(shared, "luggage", filters=paths, **values).hits
     assert {hit.score_kind for hit in alone} == {kind}
@@ -187,7 +187,7 @@ def copies(shared_installation: Installation, driver: Driver) -> Installation:
     policy = POLICY.format("20 kg")
     blanks = [at for at, sign in enumerate(policy) if sign == " "]
     for number in range(COPIES):
-        # Each has a blank more elsewhere: no two texts are equal, and all of them say the same.
+        # Each has an additional space elsewhere: all differ, and all say the same.
         at = blanks[number % len(blanks)]
         text = policy[:at] + " " * (1 + number // len(blanks) + 1) + policy[at + 1 :]
         (folder / f"copy-{number:02}.md").write_text(text)
@@ -225,7 +225,7 @@ def test_another_document_behind_the_first_candidates_has_one_of_the_first_place
     folder = shared_installation.add_tenant(tenant, chunker=chunker)
     by_whom = "by the crew of its own deck, who reports it to the office on the same day"
     sections = [f"## Part {n}\n\nValve {n} is closed {by_whom}.\n" for n in range(60)]
-    # The best passage stands out, so that all the others are near each other.
+    # The best passage stands out, so all the others are close to each other.
     best = "## Closed valve\n\nThe valve is closed.\n\n"
     (folder / "long.md").write_text("# Engines\n\n" + best + "\n".join(sections))
     (folder / "other.md").write_text(f"# Pumps\n\nSome valve is closed {by_whom} or week.\n")

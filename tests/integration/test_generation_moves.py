@@ -96,7 +96,7 @@ def test_a_build_that_fails_a_check_is_held_with_the_reason(
     assert checks["search_index.isolation"] is False
     assert checks["chunks.secrets"] is checks["embeddings.expectations"] is True
     assert "search_index.drift" in run("show", "2").out
-    # It is not judged again and again, and edits reach what answers.
+    # It is not judged again, and edits reach the serving build.
     (files / "1.md").write_text(prose("zebras"))
     shared_installation.synced(tenant)
     assert found(shared_installation, tenant, "of zebras") == {"files/1.md"}
@@ -160,11 +160,11 @@ def test_going_back_brings_up_to_date_first_and_lasts(
     assert states(driver, tenant) == {1: "SERVING", 2: "RETIRED"}
     assert found(shared_installation, tenant, "of zebras") == {"files/1.md"}
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
-    # Once more would lead to the build from which it was gone back.
+    # A second rollback would lead to the build that was rolled back.
     again = refused("rollback", "--reason", "why")
     assert "generation 1" in again
     assert "answers already, pinned by" in again
-    # The configuration asks for the other build, and syncs keep to the pinned one.
+    # The configuration asks for the other build, but syncs keep the pinned one.
     plan = shared_installation.command("plan", tenant, "--json").json
     assert (plan["documents"], plan["new_generation"]) == (0, False)
     assert_nothing_to_do(shared_installation, tenant)
@@ -328,7 +328,7 @@ def test_a_removal_that_was_interrupted_is_continued(
         first = ctx.catalog.generations.live(tenant)[0]
         ctx.catalog.generations.begin_removal(ctx.ref, first)
     shared_installation.configure(tenant, chunker=None)
-    driver.sync(tenant)  # not that one: it is being removed
+    driver.sync(tenant)  # but not this build, which is being removed
     assert states(driver, tenant) == {1: "REMOVING", 2: "RETIRED", 3: "SERVING"}
     with driver.locked(tenant) as ctx:
         assert drop_old_generations(ctx) == 1

@@ -137,7 +137,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
 ) -> None:
     driver.sync(tenant)
     shared_installation.configure(tenant, **CHUNKED)
-    Driver(shared_installation, SliceLimits(documents=1)).run_once(tenant)  # never completed
+    Driver(shared_installation, SliceLimits(documents=1)).run_once(tenant)  # it is never completed
     shared_installation.configure(tenant, chunker=None, **SPARSE)
     driver.sync(tenant)
     kept = shared_installation.entries(tenant)
@@ -150,7 +150,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
         for generation in old:
             assert ctx.store.entries.count(generation.index_name, ctx.owner(generation)) == 0
     assert shared_installation.entries(tenant) == kept
-    # With one build left the lake lets go of what only the others needed.
+    # When one build is left, the lake deletes what only the others needed.
     with driver.locked(tenant) as ctx:
         compact(ctx)
         other = "deterministic/hash@384"
@@ -273,7 +273,7 @@ def test_a_new_schema_is_written_from_the_lake(
             patched.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         slowly = Driver(shared_installation, SliceLimits(documents=1))
         made = slowly.run_once(tenant)
-        # The former build cannot be written any more: it answers until the new one is complete.
+        # The former build is read-only now: it answers until the new one is complete.
         assert shared_installation.entries(tenant) == before
         (files / "one.md").unlink()
         made += slowly.sync(tenant)

@@ -73,7 +73,7 @@ def test_former_versions_of_what_is_held_stay_whatever_replaces_them(make: Make)
     tenant.sync()
     tenant.installation.configure(tenant.id, **CHUNKED)
     tenant.sync()
-    compacted(tenant)  # also lets go of the former build
+    compacted(tenant)  # this also deletes the former build
     tenant.sync()
     texts = tenant.lake_texts()
     for words in ("first words", "second words", "first text", "second text", "Other words"):
@@ -159,7 +159,7 @@ def test_holds_are_listed_with_their_reasons_and_wrong_ones_are_refused(make: Ma
         assert "hint:" in said.err
     assert cli("hold", "lift", tenant.id, "--reason", "none is set").code == 1
     hold(tenant, "--document", id_)
-    hold(tenant, "--document", id_)  # once more changes its reason only
+    hold(tenant, "--document", id_)  # a second hold only changes its reason
     [shown] = cli("hold", "list", tenant.id, "--json").json["holds"]
     assert (shown["scope"]["document_id"], shown["reason"]) == (id_, "a claim")
     assert shown["by"].startswith("operator ")

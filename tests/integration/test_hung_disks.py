@@ -61,7 +61,7 @@ def test_a_signal_ends_a_sync_that_waits_for_a_share(
     with hung_mount(tmp_path / "share"):
         sync = shared_installation.start("sync", tenant, RAG_ASSETS_FORK_SERVER="0")
         with pytest.raises(subprocess.TimeoutExpired):
-            sync.wait(8)  # by then it waits
+            sync.wait(8)  # it is waiting by then
         sync.send_signal(signal.SIGTERM)
         began = time.monotonic()
         sync.communicate(timeout=15)
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(
     def open_late(name: str, folder: int | None) -> int | None:
         nonlocal reads
         reads += name == "late.md"
-        if name == "late.md" and reads == 2:  # It was read once, to be listed.
+        if name == "late.md" and reads == 2:  # the listing has read it once
             may_end.wait()
         return opened(name, folder)
 

@@ -84,7 +84,7 @@ def test_a_no_op_embeds_and_writes_nothing(
     assert shared_installation.sync("many").nothing_to_do
     before = index_writes(shared_installation), lake_state(shared_installation)
     assert shared_installation.sync("many").nothing_to_do
-    assert not driver.sync("many")  # and if the stages are run all the same
+    assert not driver.sync("many")  # also if the stages run nevertheless
     assert (index_writes(shared_installation), lake_state(shared_installation)) == before
 
 
@@ -117,7 +117,7 @@ def test_changes_without_a_change_of_text_embed_nothing(
     (folder / "1.md").rename(folder / "below" / "1.md")
     shutil.copy(folder / "2.md", folder / "copy.md")
     (folder / "3.md").touch()
-    write_old(folder / "4.md", page(4))  # written again as it was
+    write_old(folder / "4.md", page(4))  # written again with its first content
     done = driver.sync("moves")
     assert (done["added"], done["removed"], done["changed"]) == (3, 2, 0)
     assert (done["parsed"], done["chunks"], done["embedded"]) == (0, 0, 0)
@@ -180,7 +180,7 @@ def test_there_and_back_is_followed_each_time(
     seen = []
     for round_ in range(4):
         write_old(path, page(round_ % 2))
-        os.utime(path, (1_600_000_000, 1_600_000_000))  # not even the time tells them apart
+        os.utime(path, (1_600_000_000, 1_600_000_000))  # not even their times differ
         assert due(shared_installation, "back") is not None
         done = driver.sync("back")
         assert done["upserted"] == (1 if round_ == 0 else done["deleted"])

@@ -63,7 +63,7 @@ class Restored:
         dump(url, self.file)
         yield
         restore(url, self.file)
-        # Connections that were idle for a second are tried before they are used again.
+        # Connections that were idle for a second are tested before they are used again.
         time.sleep(1.1)
 
     @property
@@ -131,7 +131,7 @@ def test_an_upload_after_the_dump_outlives_the_weekly_compaction(
     restored.compact()
     assert late.content_sha256 in tenant.blobs()
 
-    # The operator accepts the security changes first, then what the tenant has lost.
+    # The operator accepts the security changes first, and then the tenant's losses.
     refused = restored.installation.command("sync", "acme", "--accept-catalog")
     assert refused.code == 1
     assert "accept-restore" in refused.err
@@ -155,7 +155,7 @@ def test_only_an_upload_after_the_dump_is_noticed_whatever_is_uploaded_then(
     tenant.sync()
     with restored.put_back():
         late = tenant.add("gulls.md", GULLS).upload
-    # The number of changes is the same as before: only their tags differ.
+    # The number of changes is the same as before; only their tags differ.
     tenant.add("boats.md", BOATS)
     restored.compact()
     assert late.content_sha256 in tenant.blobs()
@@ -398,7 +398,7 @@ def test_documents_that_were_added_and_purged_after_the_dump_stay_out(restored: 
     folder = restored.installation.add_tenant("acme", **FAST)
     (folder / "seals.md").write_text("# Seals\n\nSeals sleep on the rocks.\n")
     restored.installation.synced("acme")
-    names = [f"page{number}" for number in range(105)]  # more than one entry of the journal names
+    names = [f"page{number}" for number in range(105)]  # more than one journal entry can name
     with restored.put_back():
         for name in names:
             (folder / f"{name}.md").write_text(f"# Page\n\nThe secret of {name}.\n")

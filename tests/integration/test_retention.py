@@ -307,7 +307,7 @@ def test_killed_anywhere_the_next_run_ends_it_with_the_same_receipt(make: Make) 
             except Killed:
                 killed = True
         if killed:
-            tenant.sync()  # whatever runs next
+            tenant.sync()  # any later run
             tenant.prune()
         [receipt] = tenant.driver.session.catalog.receipts.all(tenant.id)[-1:]
         expected = expected or receipt.counts

@@ -92,7 +92,7 @@ def test_postgres_counts_the_rows_of_a_first_import(
     shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = shared_installation.add_tenant("large", **FAST)
-    # A slice of them has more than 500, which count as many, on a busy machine too.
+    # On a slow machine too, a slice contains more than 500 of them, which count the same.
     edit(folder, 1_500, "At first")
     with counted(monkeypatch) as counts:
         result = sync_tenant(shared_installation.session(), "large")

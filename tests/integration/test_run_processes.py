@@ -58,7 +58,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         assert launcher.terminate(run_id) is False, "its pid is another process's here"
     finally:
         container.kill()
-        container.communicate()  # it may end in good order before the signal arrives
+        container.communicate()  # it may end normally before the signal arrives
 
     def has_failed() -> bool:
         return launcher.check_run_worker_health(run).status is WorkerStatus.FAILED

@@ -138,7 +138,7 @@ def test_a_search_leaves_two_events_without_the_credentials_of_its_question(
     asked = SearchRequest(query=f"page 3\0{token}", caller=caller, top_k=3)
     answer = retriever.search("asked", asked)
     retriever.close()
-    # Other tests' searches may be written meanwhile, in the background.
+    # Other tests' searches may be written in the background meanwhile.
     [completed], [started] = (
         [
             event
@@ -173,7 +173,7 @@ def test_events_that_cannot_be_written_are_no_failure_of_the_search(
     answer = retriever.search("asked", SearchRequest(query="page without a journal", top_k=1))
     retriever.close()
     assert len(answer.hits) == 1
-    # Other tests' searches may still be written in the background: theirs have other ids.
+    # Other tests' searches may be written in the background; they have other ids.
     [search] = {
         event.payload["search_id"]
         for event in lost

@@ -144,7 +144,7 @@ def test_a_build_of_the_former_schema_is_searched_and_read(former: Built) -> Non
     wanted = [RankingRequest(vector(), 9), RankingRequest("valve", 9)]
     near, worded = former.asked(lambda s: s.rankings(former.index_name, former.owner, wanted))
     assert len(near) == len(worded) == 3
-    # Titles are part of the key that there was.
+    # The former key included titles.
     assert len({candidate.text_key for candidate in worded}) == 3
     assert len(former.asked(_reading(former, [c.id for c in near], vector()))) == 3
 

@@ -83,7 +83,7 @@ def outputs(shared_installation: Installation) -> dict[str, CommandResult]:
         (folder / f"broken-{token}.md").write_bytes(f"# {token}\n\nBroken: ".encode() + b"\xff\xfe")
     fenced = f"# Handbook of pem\n\n{FILLER * 4}\n\n## Key\n\n```\n{PEM}\n```\n"
     (folder / "pem.md").write_text(f"{fenced}\n## Afterwards pem\n\n{FILLER * 4}\n")
-    # Cut anywhere, a body alone must not get through.
+    # A body must not get through, wherever it is split.
     (folder / "bare.md").write_text(f"# Handbook of bare\n\n{FILLER * 4}\n\n## Key\n\n{PEM}\n")
     write_pdf(folder / "manual.pdf")
     (folder / "formats").mkdir()
@@ -126,7 +126,7 @@ def test_the_rest_of_each_document_is_there(
     assert indexed - formats == ready
     for kind in [*KINDS, "pem"]:
         hits = shared_installation.search("leaky", f"Afterwards {kind}", mode="text", top_k=50)
-        # The passages before and after a credential may be one hit.
+        # The passages before and after a credential may be merged into one hit.
         own = [hit for hit in hits if hit.uri == f"files/{kind}.md"]
         assert {hit.heading_path[0] for hit in own} == {f"Handbook of {kind}"}
         assert any(f"Afterwards {kind}" in hit.text for hit in own)
@@ -145,7 +145,7 @@ def test_the_lake_holds_none(
             stored = repr(pl.read_parquet(io.BytesIO(data)).rows()).encode()
             assert found_in(stored) == [], path
             texts += b"The harbour master" in stored
-    assert texts >= 2  # parsed text and chunks: this looked where they would be
+    assert texts >= 2  # parsed text and chunks: the search covered the right files
 
 
 def test_the_index_holds_none(
@@ -195,7 +195,7 @@ def test_document_rule_and_line_of_each_are_reported(
 def test_the_rest_of_a_passage_is_answered(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
-    # Of all files: masked copies share a place.
+    # Masked copies are grouped, so one file is enough.
     paths = {"paths": ("files/github.md",)}
     hits = shared_installation.search("leaky", "opens the api", mode="text", filters=paths)
     [text] = [hit.text for hit in hits if "opens the api" in hit.text]

@@ -50,7 +50,7 @@ def test_few_others_go_with_urgent_documents_where_many_wait(
     for number in range(130):
         (folder / f"{number:03}.md").write_text(f"Text of number {number}.\n")
     driver = Driver(shared_installation, SliceLimits(documents=120))
-    # The first hundred of a listing are urgent, and with them go as many as fill a quarter.
+    # The first hundred of a listing are urgent, and as many more as fill a quarter go with them.
     assert driver.run_once("edits-first")["parsed"] == 100
     assert driver.run_once("edits-first")["parsed"] == 30
     for number in range(130):

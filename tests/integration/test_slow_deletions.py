@@ -64,7 +64,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
     assert moved(driver.sync(tenant)) == {"held": _STEP}
     assert len(indexed(shared_installation, tenant)) == _FILES - 2 * _STEP
     assert reason(driver, tenant) == "30 of 80 documents disappeared within 24 hours"
-    # Until somebody decides, however much time passes.
+    # It stays so until a decision, however much time passes.
     let_pass(driver, tenant, hours=25)
     assert moved(driver.sync(tenant)) == {"held": _STEP}
     let_pass(driver, tenant, hours=25)
@@ -80,7 +80,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
 
     assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": _STEP + 1}
     assert not driver.session.catalog.departures.list_held(tenant)
-    # A person's consent counts no more.
+    # The operator's consent has expired.
     remove(files)
     assert moved(driver.sync(tenant)) == {"removed": _STEP}
 
@@ -109,7 +109,7 @@ def test_losses_of_another_day_are_not_counted(
     let_pass(driver, tenant, hours=25)
     remove(files)
     assert moved(driver.sync(tenant)) == {"removed": _STEP}
-    # What is back was no loss of this listing, and what moved is none.
+    # Restored and moved documents are not losses of this listing.
     for file in files[:_STEP]:
         file.rename(folder / f"moved-{file.name}")
     assert driver.sync(tenant)["held"] == 0
@@ -176,7 +176,7 @@ def test_manifests_of_records_are_judged_together(
     assert (held.documents, held.is_manifest) == (_STEP, True)
     output = shared_installation.command("sync", tenant)
     assert "10 documents of manifests disappeared" in output.err
-    # The records are back in a later manifest.
+    # A later manifest contains the records again.
     assert apply(60) == 0
     assert not catalog.departures.list_held(tenant)
     assert apply(50, allow_deletes=True) == _STEP

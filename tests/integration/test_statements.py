@@ -83,7 +83,7 @@ def test_a_refused_connection_fails_at_once() -> None:
     async def run(database: Database) -> float:
         runner = StatementRunner(database, 1)
         begin = time.perf_counter()
-        # More statements than connections: those that wait for their turn fail as soon.
+        # There are more statements than connections: those waiting for their turn fail as early.
         results = await asyncio.gather(
             *(runner.rows(ECHO, {"said": "a"}) for _ in range(3)), return_exceptions=True
         )
@@ -93,7 +93,7 @@ def test_a_refused_connection_fails_at_once() -> None:
         assert all("refused" in str(result) for result in results)
         return seconds
 
-    # A port that is bound but not listened on refuses, and nobody else can take it.
+    # A bound port without a listener refuses connections, and no other process can take it.
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         database = Database(f"postgresql://nobody@127.0.0.1:{bound.getsockname()[1]}/none")

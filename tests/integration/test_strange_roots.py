@@ -48,7 +48,7 @@ def test_a_root_that_is_swapped_for_a_link_fails_alone_and_loses_nothing(
     assert result.error is not None
     assert f"leads to '{folder / 'foreign'}'" in result.error.message
     assert indexed(shared_installation, tenant) == {"one/one.md", "two/two.md", "two/new.md"}
-    # As its operator may ask for.
+    # Its operator may ask for this.
     sources[0]["follow_root_link"] = True  # type: ignore[assignment]
     shared_installation.configure(tenant, sources=sources)
     driver.sync(tenant)

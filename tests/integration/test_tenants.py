@@ -51,7 +51,7 @@ def test_tenants_with_the_same_files_never_see_each_other(
             hits = shared_installation.search(tenant, "Harbour tide", mode=mode, top_k=100)
             assert len(hits) == expected, (tenant, mode)
             assert all(hit.chunk_id.startswith(f"{tenant}:") for hit in hits)
-    # So it is for a trusted service that asks Elasticsearch itself, through the alias.
+    # A trusted service that queries Elasticsearch through the alias gets the same.
     store = driver.session.store
     url = shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
     query = {"size": 100, "query": {"match_all": {}}}
@@ -79,7 +79,7 @@ def test_a_missing_folder_deletes_nothing(
     folder.mkdir()  # the mount point without the mount
     held = driver.sync("vanishing")
     assert (held["removed"], held["held"], held["deleted"]) == (0, 30, 0)
-    assert due(shared_installation, "vanishing") is None  # it waits for a person
+    assert due(shared_installation, "vanishing") is None  # it needs a decision
     assert shared_installation.search("vanishing", "tide turns", mode="text")
     assert shared_installation.entries("vanishing") == before
     shutil.rmtree(folder)
@@ -157,7 +157,7 @@ def test_documents_past_their_retention_are_pruned_until_they_change(
     assert due(shared_installation, "forgetful") is None
     write_old(folder / "0.md", TEXT.format("noon"))
     assert driver.sync("forgetful")["upserted"] == 1
-    write_old(folder / "0.md", TEXT.format(0))  # as it was when it was pruned, but newly written
+    write_old(folder / "0.md", TEXT.format(0))  # the pruned content, newly written
     assert driver.sync("forgetful")["upserted"] == 1
     assert uris(shared_installation, "forgetful") == {"files/0.md"}
 
@@ -173,7 +173,7 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
     fill(folder)
     fill(folder.parent / neighbour)
     driver.sync(neighbour)
-    shared_installation.synced(tenant)  # with a run in Dagster, the last one there
+    shared_installation.synced(tenant)  # with a Dagster run, the last one
     first = driver.session.catalog.tenants.get(tenant).incarnation
     refused = shared_installation.command("tenants", "remove", tenant)
     assert refused.code == 1
@@ -185,14 +185,14 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
     [receipt] = driver.session.catalog.receipts.all(tenant)
     assert receipt.proof["found"] == {"index": 0, "lake": 0, "blobs": 0, "postgres": []}
     assert receipt.proof["deleted entries in segments"] == 0
-    # No sentence of its texts is long enough to be searched for.
+    # None of its sentences is long enough to be searched for.
     assert receipt.proof["searched for"] == ["the tenant", "document ids", "names"]
     assert_no_trace(shared_installation, driver, tenant)
     with pytest.raises(UnknownTenant):
         shared_installation.search(tenant, "tide")
     assert len(shared_installation.entries(neighbour)) == 3
     assert shared_installation.search(neighbour, "tide", mode="text")
-    # The id is free, and the next one to use it starts from nothing.
+    # The id is free, and its next user starts from nothing.
     shared_installation.add_tenant(tenant, index={"placement": placement}, **FAST)
     done = shared_installation.synced(tenant)
     assert done["embeddings"]["embedded"] == 3
@@ -206,7 +206,7 @@ def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> 
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
-            # These outlive their tenant, and say no more than that it was removed.
+            # These outlive their tenant, and record only that it was removed.
             " AND tablename NOT IN ('receipts', 'security_changes')"
         ).fetchall()
         left = {}

@@ -63,7 +63,7 @@ def test_the_documents_of_a_disk_that_is_not_mounted_are_kept(
 ) -> None:
     tenant = "unmounted"
     folder = shared_installation.add_tenant(tenant, **FAST)
-    # Found in the folder beneath, so that the listing is not empty.
+    # This file in the folder beneath keeps the listing from being empty.
     write(folder, "beneath.md")
 
     def work(mounts: Mounts) -> None:
@@ -80,7 +80,7 @@ def test_the_documents_of_a_disk_that_is_not_mounted_are_kept(
         assert moved(driver.sync(tenant)) == {"removed": 1}
         assert indexed(shared_installation, tenant) == {"a.md", "b.md", "c/d.md"}
         assert not reason(driver, tenant)
-        # The same disk: what a person deletes is deleted.
+        # On the same disk, deleted files are deleted documents.
         (folder / "a.md").unlink()
         assert moved(driver.sync(tenant)) == {"removed": 1}
 
@@ -105,7 +105,7 @@ def test_the_documents_of_a_disk_below_the_root_are_kept_alone(
         assert indexed(shared_installation, tenant) == {"b.md", "disk/c.md", "disk/d/e.md"}
         assert str(folder / "disk") in reason(driver, tenant)
         assert moved(driver.sync(tenant)) == {"held": 2}
-        # Its folder may go as well.
+        # Its folder may be missing as well.
         (folder / "disk").rmdir()
         assert moved(driver.sync(tenant)) == {"held": 2}
         assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": 2}
@@ -127,7 +127,7 @@ def test_documents_are_kept_if_another_folder_is_at_the_place_of_theirs(
     assert moved(driver.sync(tenant)) == {"added": 1, "held": 2}
     assert indexed(shared_installation, tenant) == {"a.md", "b.md", "c.md", "new.md"}
     assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": 2}
-    # That folder is the source's by now.
+    # That folder is the source's own by now.
     (folder / "a.md").unlink()
     assert moved(driver.sync(tenant)) == {"removed": 1}
 
@@ -160,7 +160,7 @@ def test_repositories_and_patterns_are_held_back_as_well(
     assert f"{folder / 'code'} is not the same folder" in (reasons["code"] or "")
     (folder / "code").rename(folder / "other")
     (folder / "former").rename(folder / "code")
-    # The repository is back, and the one that stood in for it is not.
+    # The repository is back, and its replacement is gone.
     assert moved(driver.sync(tenant)) == {"removed": 1, "held": 2}
     assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": 2}
 
@@ -209,7 +209,7 @@ def test_a_deletion_that_is_held_back_is_shown_by_every_command(
     assert (plan["removed"], plan["held"]) == (0, 1)
     assert reason in plan["held_reasons"][0]
     assert reason in command("plan", tenant).out
-    # The second sync has nothing to do, and says so all the same.
+    # The second sync has nothing to do, and reports it all the same.
     for number, nothing_to_do in enumerate((False, True)):
         synced = command("sync", tenant, *(("--json",) if number else ()))
         assert synced.code == 0

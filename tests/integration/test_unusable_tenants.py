@@ -89,12 +89,12 @@ def test_tenant_whose_models_folder_is_not_usable_is_not_accepted(
     damage(other)
     shared_installation.configure(tenant, embedder={"path": str(other)})
     assert f"embedder of tenant '{tenant}' cannot be used" in problem(driver)
-    # The tenant has the embedder that it had, and a setting beside a folder that is away counts.
+    # The tenant keeps its embedder, and settings apply although the folder is missing.
     damage(model)
     shared_installation.configure(tenant, embedder={"path": str(model)}, name="Renamed")
     driver.session.reconcile()
     assert driver.session.catalog.tenants.get(tenant).config["name"] == "Renamed"
-    # Switched off, it may name what is away; switched on again, it may not.
+    # While disabled, its configuration may be unusable; to enable it, it may not.
     assert shared_installation.command("tenants", "disable", tenant).code == 0
     enabled = shared_installation.command("tenants", "enable", tenant)
     assert enabled.code != 0

@@ -262,7 +262,7 @@ def test_a_disabled_upload_is_found_by_nobody_and_costs_nothing_when_it_is_back(
     assert (done["added"], done["embedded"], done["parsed"]) == (1, 0, 0)
     assert tenant.found("grey seals") >= {"Seals"}
     assert tenant.upload(id_).status == "READY"
-    # What was kept for that is not kept for ever.
+    # Former content is not kept forever.
     with tenant.within() as ctx:
         compact(ctx)
         tenant.remove(id_)
@@ -412,7 +412,7 @@ def test_purge_prune_and_removal_take_files_and_what_is_held_stays(make: Make) -
     assert receipt.proof["found"]["blobs"] == 0
     assert receipt.proof["complete"], receipt.proof
     assert tenant.blobs() == {boats.content_sha256, gulls.content_sha256}
-    # Held: it leaves the answers, and its file stays.
+    # A held upload leaves the answers, but its file stays.
     tenant.remove(gulls.id)
     tenant.sync()
     assert tenant.found("seals gulls") == set()

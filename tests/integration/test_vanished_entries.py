@@ -140,7 +140,7 @@ def test_a_sync_with_nothing_to_do_costs_two_requests(
 
     monkeypatch.setattr(Transport, "perform_request", counted)
     assert shared_installation.sync(tenant).nothing_to_do
-    # Which server and which cluster it is, a session asks once.
+    # A session identifies its server and cluster only once.
     others = [path for path in requests if path != "/" and "cluster_uuid" not in path]
     assert len(others) == 2, requests
 
@@ -221,7 +221,8 @@ def test_an_alias_that_shows_something_else_is_put_right(
             index.client.indices.put_alias(index=index.name, name=index.alias, filter=only)
     try:
         if shows == "another index":
-            # It names no owner, and may be another's: only a person may take the alias from it.
+            # The index names no owner and may belong to another installation: only an operator may
+            # move the alias.
             refused = shared_installation.sync(tenant).error
             assert refused is not None
             assert other in refused.message
@@ -325,7 +326,7 @@ def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
         assert isinstance(result, dg.SensorResult)
         return [request.partition_key for request in result.run_requests or ()]
 
-    for number in range(2):  # The second time, it was repaired within the hour.
+    for number in range(2):  # the second time, it was repaired within the hour
         assert tenant not in requested()
         index.client.indices.delete(index=index.name)
         write(folder / "0.md", prose(f"edited {number}"))

@@ -103,7 +103,7 @@ def folder_of(watched: Watched, tenant_id: str) -> Path:
 
 
 def test_one_save_of_an_editor_is_one_sync(installation: Installation) -> None:
-    with watching(installation, quiet=2.0) as watched:  # a busy machine may pause between steps
+    with watching(installation, quiet=2.0) as watched:  # a slow machine may pause between steps
         folder = folder_of(watched, "team")
         draft = folder / ".a.md.swp"
         draft.write_text("draft")

@@ -49,7 +49,7 @@ class Served:
         received = b""
         with closing(self.connected(address)) as connection:
             connection.settimeout(2)
-            # It may refuse before all was sent.
+            # It may refuse before everything is sent.
             with suppress(ConnectionError):
                 connection.sendall(data)
             with suppress(TimeoutError, ConnectionError):

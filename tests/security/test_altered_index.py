@@ -133,7 +133,7 @@ def test_altered_entries_are_in_no_answer(attacker: Attacker, what: str, digest:
         )
         assert "evil" not in as_text(hits), mode
         assert "files/sluice.md" not in {hit.uri for hit in hits}
-        # What is true is found all the same: the altered entry stands in nobody's way.
+        # Unaltered entries are still found.
         assert TRUE in {hit.text for hit in hits}, mode
         assert "files/ferry.md" in {hit.uri for hit in hits}, mode
 
@@ -146,7 +146,7 @@ def test_a_true_entry_in_the_place_of_another_is_in_no_answer(
     ferry, sluice = entries["files/ferry.md"], entries["files/sluice.md"]
     forged = entry_id(attacker.owner, sluice["document_id"], sluice["index_key"], 9)
     if under == "own id":
-        attacker.write(ferry["_id"], sluice)  # what readers of the ferry would be shown instead
+        attacker.write(ferry["_id"], sluice)  # readers of the ferry would see this text instead
     elif under == "forged id":
         attacker.write(forged, {**sluice, "ordinal": 9, "text": FALSE})
     else:
@@ -185,7 +185,7 @@ def test_other_places_of_a_text_are_named_by_the_catalog(attacker: Attacker) -> 
 def test_it_is_logged_once_counted_found_by_drift_and_repaired(
     attacker: Attacker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # The ferry's text has no copy that could be read in its place.
+    # The ferry's text has no readable copy.
     target = attacker.entries()["files/ferry.md"]
     change = {"text": FALSE}
     attacker.update(target["_id"], {**change, "digest": unkeyed({**target, **change})})

@@ -130,7 +130,7 @@ def test_a_form_on_another_site_closes_no_index(
 def test_a_form_is_refused_even_where_the_browser_knows_the_password(
     browser: Browser, site: OtherSite, server: EmbeddedElasticsearch, access: Access
 ) -> None:
-    # As if its user had opened the server's address with the password in it.
+    # As if the user had opened the server's address with the password.
     with browser.new_context(extra_http_headers={"Authorization": access.header()}) as context:
         page = context.new_page()
         with page.expect_response(lambda answer: "_close" in answer.url) as answered:
@@ -160,7 +160,7 @@ def test_a_name_that_comes_to_mean_this_machine_reads_nothing(
     opened = page.goto(f"{rebound}/{INDEX}/_search")
     assert opened is not None
     assert opened.status == 401
-    # To the browser its scripts are of that very site now.
+    # For the browser, the page's scripts now belong to that site.
     status, text = fetched(page, f"{rebound}/{INDEX}/_search")
     assert (status, "acquisition" in str(text)) == (401, False)
     known = {"headers": {"Authorization": access.header()}}

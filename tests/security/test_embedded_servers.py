@@ -91,7 +91,7 @@ def test_no_other_account_is_let_in(target: Target, access: Access) -> None:
         "Basic " + base64.b64encode(f"{OWNER}:".encode()).decode(),
     ]
     for value in tries:
-        # Blanks after a header's value are none of the value.
+        # White space after a header's value is not part of the value.
         wanted = {200} if value.strip() == right else {400, 401}
         data = target.request("GET", "/_cluster/health", authorization(value))
         assert target.status(data) in wanted, value

@@ -232,7 +232,7 @@ def test_a_forged_token_is_refused_by_every_route(world: World, path: str) -> No
         response = world.api.client.post(
             path, json={"query": "tide"}, headers={"Authorization": header, **ACCEPT}
         )
-        assert response.status_code in {401, 429}  # too many attempts have to wait
+        assert response.status_code in {401, 429}  # after too many attempts a caller must wait
         assert not MARK.findall(response.text)
 
 

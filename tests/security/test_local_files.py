@@ -177,7 +177,7 @@ def test_postgres_runs_in_a_folder_closed_to_other_users(open_folder: Path) -> N
     for folder in (local, local / "postgres"):
         assert (mode(folder), folder.stat().st_gid) == (0o710, account.st_gid)
     assert list_exposed(local) == []
-    # As an earlier version left it, which let everybody pass.
+    # An earlier version left it so that everybody could enter.
     local.chmod(0o711)
     assert list_exposed(local) == [local]
     keep_private(local)

@@ -39,7 +39,7 @@ def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
             ],
         )
         connection.execute("UPDATE rag_catalog.tenants SET scanned = '{}'")
-        # The rules are a part of the digest: with other rules, the source is listed again.
+        # The rules are part of the digest: with other rules, the source is listed again.
         connection.execute("UPDATE rag_catalog.syncs SET listing_digest = 'of former rules'")
     counts = installation.synced("acme")
     assert counts["raw_documents"]["added"] == 0

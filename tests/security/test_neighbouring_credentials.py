@@ -48,7 +48,7 @@ def scanner() -> SecretScanner:
 Placed = tuple[Kind, int, str, str]
 _PLACED = st.tuples(
     st.sampled_from(_KINDS),
-    st.sampled_from(range(10_001)),  # integers() would also draw what modules happen to hold
+    st.sampled_from(range(10_001)),  # integers() would also draw constants of loaded modules
     st.sampled_from(_MARKUP),
     st.sampled_from(_BETWEEN),
 )

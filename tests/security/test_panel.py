@@ -89,7 +89,7 @@ def code_of(link: str) -> str:
 
 @pytest.fixture
 def browser(site: PanelSite) -> Iterator[Browser]:
-    # A refused body is not read, so that its connection ends.
+    # A refused body is not read, so the connection ends.
     alone = httpx.Limits(max_keepalive_connections=0)
     with httpx.Client(base_url=site.origin, timeout=60, limits=alone) as client:
         yield Browser(site, client)
@@ -193,7 +193,7 @@ def test_a_session_begins_again_for_its_page_alone(site: PanelSite, browser: Bro
         assert (refused.status_code, "set-cookie" in refused.headers) == (422, False)
     foreign = browser.post("/panel/sign-in/again", form, Origin="https://other-site.example")
     assert (foreign.status_code, "set-cookie" in foreign.headers) == (403, False)
-    # At an address that other programs of this machine share, no cookie is set.
+    # At a host name shared with other programs of this machine, no cookie is set.
     own = browser.client.headers["Host"]
     port = own.rpartition(":")[2]
     browser.client.headers["Host"] = f"127.0.0.1:{port}"
@@ -369,7 +369,7 @@ def test_a_cookie_of_one_host_name_is_worth_nothing_at_another(
     for host in (f"x.localhost:{port}", own.partition(":")[0], f"{own.partition(':')[0]}:1"):
         assert browser.get("/panel/guidelines", Host=host).status_code == 403, host
     assert browser.is_in
-    # Nor is the code of a link, for whoever leads its owner to a name that he has chosen.
+    # A link's code is not accepted either, under a name that an attacker has chosen.
     link = site.link("checkout")
     assert urlsplit(link).netloc not in {own, urlsplit(site.link("checkout")).netloc}
     assert browser.post("/panel/enter", {"code": code_of(link)}).status_code == 410

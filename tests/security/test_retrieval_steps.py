@@ -220,7 +220,7 @@ def test_a_policy_narrows_searches_lists_and_documents(port: Installation) -> No
     everybody = plain.list("tidal", ADMIN, limit=10)
     assert len(everybody) == 6
     assert {d.uri for d in narrowed.list("tidal", ADMIN, limit=10)} == found
-    # A page is filled, however many of those in between are closed.
+    # A page is filled, however many closed documents are in between.
     assert [d.uri for d in narrowed.list("tidal", ADMIN, limit=2)] == ["board/0.md", "board/2.md"]
     for document in everybody:
         if "1" in document.uri:

@@ -67,7 +67,7 @@ def test_a_thousand_requests_at_once_are_answered_or_get_a_retry_after(service: 
     refused = [each.answer for each in asked if each.answer.status == 503]
     assert {answer.json["type"] for answer in refused} == {"urn:rag-assets:problem:overloaded"}
     assert all(1 <= int(answer.headers["retry-after"]) <= 60 for answer in refused)
-    # Who asks one thing after another does not wait behind a thousand.
+    # A sequential caller does not wait behind a thousand others.
     assert {each.answer.status for each in beside} == {200}
     longest = max(each.seconds for each in asked if each.answer.status == 200)
     assert sum(each.seconds for each in beside) / len(beside) < longest / 2

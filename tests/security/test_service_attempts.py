@@ -34,10 +34,10 @@ def test_an_address_gets_a_retry_after_and_its_valid_tokens_still_work(service: 
     later = [guess(FAILURES + n, f"X-Forwarded-For: 192.0.2.{n}") for n in range(5)]
     assert {status for status, _ in later} == {429}
     assert all(0 < int(seconds or 0) <= 60 for _, seconds in later)
-    # A token that was seen before, and one that was not, from the same address.
+    # A known token and an unknown one, from the same address.
     assert service.asked(QUESTION).status == 200
     assert service.asked(QUESTION, token=service.tokens["other"]).status == 200
-    # Another address: that of this one's neighbour.
+    # From another address.
     guessed = post(QUESTION, "Authorization: Bearer rag_guess")
     assert answered(service.sent(guessed, "127.0.0.2")).status == 401
 

@@ -61,7 +61,7 @@ def health_times(service: Served, seconds: float) -> list[float]:
 def test_a_flood_neither_fills_memory_nor_keeps_others_waiting(service: Served, kind: str) -> None:
     before = service.memory
     slowest = []
-    # Whatever else runs on this machine may take its time once.
+    # Other programs on this machine may delay it once.
     for _ in range(3):
         with flooded(service, kind):
             times = health_times(service, SECONDS)
@@ -80,7 +80,7 @@ def test_a_client_that_reads_no_responses_is_not_read_further(service: Served) -
         with suppress(TimeoutError):
             while sent < 100_000_000:
                 sent += connection.send(requests)
-    # What lies in the buffers of both kernels.
+    # This is what the buffers of both kernels hold.
     assert sent < 20_000_000
 
 

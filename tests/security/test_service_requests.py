@@ -63,7 +63,7 @@ def test_a_larger_head_is_refused(service: Served, request_: bytes, status: int,
 
 @pytest.mark.parametrize("around", [b";a=" + b"b" * 100_000, b"\r\na\r\n0\r\na: " + b"b" * 100_000])
 def test_the_framing_of_a_body_is_limited_as_well(service: Served, around: bytes) -> None:
-    # Who may not ask is told one or the other, as the bytes come.
+    # An unauthorized caller gets either status, depending on the order of bytes.
     for token, statuses in ((service.tokens["acme"], {431}), ("guessed", {401, 431})):
         head = post(b"", "Transfer-Encoding: chunked", f"Authorization: Bearer {token}")
         received = service.sent(head.replace(b"Content-Length: 0\r\n", b"") + b"1" + around)
@@ -101,7 +101,7 @@ def test_the_framing_of_a_body_is_limited_as_well(service: Served, around: bytes
     ],
 )
 def test_ambiguous_requests_are_refused(service: Served, request_: bytes) -> None:
-    # What follows would be the smuggled request.
+    # The rest would be the smuggled request.
     received = service.sent(request_ + get("/metrics"))
     assert is_problem(answered(received), 400, "bad-request")
     assert received.count(b"HTTP/1.1 ") == 1

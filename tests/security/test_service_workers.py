@@ -129,7 +129,7 @@ def test_limits_and_revocations_hold_in_both(
         for connection in connections.values()
     )
     assert asked == {200: 30, 429: 10}
-    # A scrape of any worker tells of all of them.
+    # The metrics of any worker cover all of them.
     assert {counted(service, 200) for _ in range(8)} == {30.0}
     assert counted(service, 429) == 10.0
 
@@ -138,8 +138,8 @@ def test_limits_and_revocations_hold_in_both(
     shared_installation.command("tokens", "revoke", "other", made["token_id"])
     assert [ask(each, made["token"]).status for each in connections.values()] == [401, 401]
 
-    # An address has its attempts in both together, of which the revoked token was one, and a token
-    # that was seen in one is known in the other.
+    # An address has its attempts in both workers together, one of which was the revoked token; a
+    # token that one worker has seen is known in the other.
     guessed = Counter(
         ask(connection, "rag_guess").status for _ in range(5) for connection in connections.values()
     )
@@ -153,7 +153,7 @@ def test_a_killed_worker_is_replaced_without_a_refused_connection(
 ) -> None:
     killed, survivor = connections
     os.kill(killed, signal.SIGKILL)
-    # The kernel gives some of these to the socket of the one that is gone.
+    # The kernel sends some of these to the dead worker's socket.
     with ExitStack() as opened:
         for number in range(16):
             connection = opened.enter_context(closing(service.connected()))
@@ -167,7 +167,7 @@ def test_a_killed_worker_is_replaced_without_a_refused_connection(
     lines = [json.loads(line) for line in service.log.read_text().splitlines() if line[0] == "{"]
     [death] = [line for line in lines if "ended unexpectedly" in line["event"]]
     assert (death["level"], death["reason"]) == ("warning", "signal 9")
-    # What it had counted still counts.
+    # The dead worker's counts remain.
     assert counted(service, 200) == 16.0
 
 

@@ -235,7 +235,7 @@ def test_no_answer_depends_on_unreadable_pages(world: tuple[Workspace, random.Ra
         parent = drawn.choice([None, f"page-{drawn.randrange(PAGES)}", *hidden[:number]])
         read = drawn.sample(HIDDEN_FROM_ALL, drawn.randint(1, 2))
         workspace.put(uuid, parent=parent, inherit=False, read=read)
-        # Copies of what can be read and words that nothing readable holds, again and again.
+        # Copies of readable documents, and words that no readable document contains.
         workspace.push({uuid: f"{drawn.choice(questions)} {text_of(drawn)}"})
         comments = {f"{uuid}-{copy}": text_of(drawn) for copy in range(drawn.randint(0, 4))}
         workspace.push(comments, kind="comment", on=uuid) if comments else None

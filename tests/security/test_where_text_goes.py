@@ -64,7 +64,7 @@ def forms(secret: str) -> Iterator[bytes]:
     yield percent(percent(piece)).lower().encode()
     yield piece.encode().hex().encode()
     for at in range(3):
-        # Whatever stands before it, base64 writes the same from the first whole triple on.
+        # Whatever precedes it, base64 is the same from the first whole triple on.
         yield base64.b64encode(piece[at : at + 24].encode()).lower()
 
 
@@ -294,7 +294,7 @@ def run(done: Done) -> None:
     assert said("grant", "access", "grant", "leaky", SECRETS["grant"], "ada").code == 1
     installation.search("leaky", f"{QUESTION} {SECRETS['python']}")
     said("check", "check", "leaky", "--json")
-    # Its events are written once it is closed.
+    # Closing it writes its events.
     installation.__dict__.pop("retriever").close()
 
 
@@ -339,7 +339,7 @@ def test_postgres_holds_one_only_where_originals_are_kept(done: Done) -> None:
             query = sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(*table))
             for (row,) in connection.execute(query):
                 filled.add(name)
-                # Bytes are shown in hexadecimal digits.
+                # Bytes are shown as hexadecimals.
                 found = found_in(row)
                 if name == ORIGINALS:
                     found = {place for place in found if not place.startswith("record")}
@@ -406,7 +406,7 @@ def test_masking_keeps_the_rest_of_a_text(done: Done) -> None:
 def test_a_tenant_may_have_questions_sent_as_they_are(done: Done) -> None:
     installation = done.installation
     installation.configure("leaky", privacy={"send_unmasked_questions": True})
-    installation.session().reconcile()  # as the daemon does: a question changes no tenant
+    installation.session().reconcile()  # as the daemon does: a question does not change a tenant
     sent = credential("sent as it is")
     before = {kind: len(bodies) for kind, bodies in done.provider.received.items()}
     result = installation.cli("answer", "leaky", f"{QUESTION} {sent}")

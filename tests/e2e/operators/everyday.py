@@ -167,7 +167,7 @@ def prune_old_documents(walk: Walk, operated: Operated) -> None:
         )
     operated.done("prune", tenant_id)
     operated.configure(tenant_id, retention_days=None)
-    # Events of uploads and runs go on naming it; its text is nowhere.
+    # Events of uploads and runs still name the file, but its text is in no store.
     note_erased(operated, tenant_id, [tenant.uploads.pop(id_)], with_names=False)
 
 
@@ -223,7 +223,7 @@ def run_jobs(operated: Operated, *, is_weekly: bool, must_succeed: bool = True) 
         for schedule in repository().schedule_defs:
             if schedule.cron_schedule.endswith("0") != is_weekly:
                 continue
-            # A context that is not closed leaves its instance to later tests of the process.
+            # An unclosed context would leave its instance to later tests of the process.
             with dg.build_schedule_context(session.instance) as context:
                 tick = schedule.evaluate_tick(context)
             for request in tick.run_requests or ():

@@ -182,7 +182,7 @@ def _accept(operated: Operated, dump: Dump) -> None:
     """Accept the restored catalog, and add what it lacks."""
     before = {id_: set(tenant.uploads.values()) for id_, tenant in operated.tenants.items()}
     _require_uploads(operated, before)
-    # The dump may be of a time before a move, or before the clock was accepted.
+    # The dump may predate a move, or the acceptance of the clock.
     operated.persist("tenants", "list", through=MOVE)
     operated.run("installation", "accept-clock", "--yes")
     lost = operated.done("installation", "accept-restore", "--yes")["lost"]
@@ -290,7 +290,7 @@ def kill_command(walk: Walk, operated: Operated) -> None:
         operated.settle(tenant_id)
         command, erased = purge_of(walk, operated, tenant_id)
         walk.kill(operated, command, after)
-        # Where the purge was decided, the next run ends it; where it was not, it is asked again.
+        # If the purge was recorded, the next run completes it; otherwise it is repeated.
         operated.run(*command)
         operated.settle(tenant_id)
         note_erased(operated, tenant_id, erased())

@@ -182,7 +182,7 @@ class Operated:
             assert ways, f"{' '.join(arguments)}: no way out of: {result.out} {result.err}"
             done = self.persist(*ways[0], through=through)
             if ways[0][: len(arguments)] == list(arguments):
-                return done  # It is the same command, confirmed.
+                return done  # the command confirms itself
         raise AssertionError(f"{' '.join(arguments)}: still refused: {result.err}")
 
     def erase(self, *arguments: str) -> None:
@@ -191,7 +191,7 @@ class Operated:
         The receipt must not name any other place.
         """
         result = self.run(*arguments)
-        # After a restore, data of a later tenant of the same id wait for a person.
+        # After a restore, data of a later tenant with the same id require a decision.
         warnings = [line for line in result.err.splitlines() if "warning: " in line]
         lines = [line for line in warnings if "data of a later tenant" not in line]
         unseen = [line for line in lines if "not searched: " in line]
@@ -442,7 +442,7 @@ class Operated:
 
     def _copy_database(self, name: str, to: str) -> None:
         with psycopg.connect(self.world.postgres_url, autocommit=True) as connection:
-            # Of a command that was killed, or of a pool that was just closed.
+            # Connections of a killed command, or of a pool that was just closed.
             connection.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",
                 [name],

@@ -229,7 +229,7 @@ def second_home(walk: Walk, operated: Operated) -> None:
     states = {one["id"]: one["state"] for one in worker.done("tenants", "list")["tenants"]}
     assert states == dict.fromkeys(operated.tenants, "ACTIVE")
     assert worker.run("compact").code == 0
-    # The catalog has the roots of tenants.yaml as absolute paths.
+    # The catalog stores the roots of tenants.yaml as absolute paths.
     assert worker.run("sync", walk.tenant(operated)).code == 0
     states = {one["id"]: one["state"] for one in operated.done("tenants", "list")["tenants"]}
     assert states == dict.fromkeys(operated.tenants, "ACTIVE")

@@ -56,7 +56,7 @@ class Walk:
         environment = {
             "RAG_ASSETS_DATABASE_URL": create_database(self.world.postgres_url, database),
             "RAG_ASSETS_ELASTICSEARCH_URL": os.environ["RAG_ASSETS_ELASTICSEARCH_URL"],
-            # The prefix of one begins with that of the other.
+            # One prefix is the beginning of the other.
             PREFIX: self.world.stem if name == "alpha" else f"{self.world.stem}-index",
             "RAG_ASSETS_MASTER_KEY_FILE": str(self.world.folder / "master.key"),
             "RAG_ASSETS_DEBUG": "1",

@@ -101,7 +101,7 @@ def installed(
         new_installation(home, postgres_url, elasticsearch_url) as made,
         pytest.MonkeyPatch.context() as environment,
     ):
-        # Chat models, which are not ours, answer on loopback.
+        # Chat models answer on loopback.
         environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
         yield made
 

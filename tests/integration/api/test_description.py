@@ -38,7 +38,7 @@ def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) 
     made = api.send("PUT", "/api/projects/fuzzed", {}, token=chief)
     assert made.status_code in {200, 201}
     operations = [all_operation.ok() for all_operation in schema.get_all_operations()]
-    if mode is GenerationMode.NEGATIVE:  # what takes nothing cannot be sent anything wrong
+    if mode is GenerationMode.NEGATIVE:  # an operation without parameters has no invalid request
         taken = ("/rag/", "/api/")
         operations = [found for found in operations if found.path.startswith(taken)]
     for operation in operations:
@@ -56,8 +56,8 @@ def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) 
             if below_api and mode is GenerationMode.POSITIVE:
                 _name_what_is_there(case)
             response = case.call(headers=admin if below_api else member)
-            # A generated request may have chosen a provider that the project has no key for: then
-            # valid data may be refused, with an answer of the described form.
+            # A generated request may choose a provider without a key: then valid data may be
+            # refused with a response of the described form.
             has_no_key = response.status_code == HTTPStatus.PAYMENT_REQUIRED
             unchecked = [positive_data_acceptance] if has_no_key else []
             case.validate_response(response, excluded_checks=unchecked)

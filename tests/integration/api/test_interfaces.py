@@ -86,7 +86,8 @@ def world(api: Api) -> World:
                 made.marks[mark] = (tenant, scope)
                 words = " ".join(rng.choices(WORDS, k=8))
                 (folder / f"{number}.md").write_text(f"# {rng.choice(WORDS)}\n\n{words} {mark}.\n")
-            # The same words in every scope of both tenants: one hit, whose places must be its own.
+            # The same words in every scope of both tenants: a single hit, with only its own
+            # tenant's URIs.
             (folder / "same.md").write_text("# Notice\n\nThe harbour is closed at night.\n")
             sources.append({"name": f"s{at}", "root": str(folder), "scope": scope})
         api.installation.add_tenant(tenant, root=root, **{**FAST, "sources": sources})
@@ -217,7 +218,7 @@ def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> 
     response = world.api.ask(mine, tenant=tenant)
     assert response.status_code in {403, 422}
     assert not MARK.findall(response.text)
-    # The signer of tokens may use any name; no tenant has this one.
+    # A signer may put any name into a token; no tenant has this one.
     response = world.api.ask(world.api.token("ada", tenant))
     assert response.status_code in {401, 403, 404, 422}
     assert not MARK.findall(response.text)

@@ -77,7 +77,7 @@ def test_an_upload_from_its_sending_to_its_end(api: Api) -> None:
     assert hits(api, "grey seals") == {"Seals"}
     api.driver.sync("acme")
     assert hits(api, "grey seals boat") == {"Boats"}
-    # A member reads what it says, and does not upload.
+    # A member may read the documents, but not upload.
     assert kind(send(api, "x.md", SEALS, token=api.token())) == (403, "forbidden")
     assert kind(api.get(api.token(), "/rag/uploads")) == (403, "forbidden")
     assert delete(api, upload["id"]) == "removed"
@@ -203,7 +203,7 @@ def test_who_may_is_asked_to_go_on_and_may_hang_up(api: Api, address: str) -> No
             b'--bound\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
             + b"x" * 1_000_000
         )
-        assert len(kept_files(api)) == len(before) + 1  # received aside
+        assert len(kept_files(api)) == len(before) + 1  # received into a temporary file
     deadline = time.monotonic() + 30
     while kept_files(api) != before and time.monotonic() < deadline:
         time.sleep(0.02)

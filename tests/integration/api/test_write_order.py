@@ -63,7 +63,7 @@ def test_older_writes_of_a_record_are_outdated_and_change_nothing(api: Api) -> N
     assert remove(api, updated_at=NINE) == (200, "outdated")
     assert texts(api, "walrus costs") == ["The walrus costs ten."]
     assert put(api, "The walrus costs ten.", updated_at=TEN) == (202, "unchanged")
-    # A write without a time is ordered by its arrival, and hides no later time.
+    # A write without a time is ordered by its arrival, and keeps a later time.
     assert put(api, "The walrus is free.") == (202, "queued")
     assert put(api, "The walrus costs nine.", updated_at=NINE) == (200, "outdated")
     assert remove(api) == (202, "removed")

@@ -158,7 +158,7 @@ def test_a_document_of_a_file_is_gone_at_once_and_until_it_changes(api: Api) -> 
 
     assert looked_at() == 1
     assert api.send("DELETE", path).status_code == 202
-    # Else a word after the other could be tried, until the index has forgotten them.
+    # Otherwise a caller could guess words until the index has removed the entries.
     assert looked_at() == 0
     assert all("Carps" not in h["text"] for h in hits(api, "carps winter"))
     assert api.send("DELETE", path).json()["outcome"] == "unchanged"
@@ -387,7 +387,7 @@ def test_filters_that_match_nothing_are_named_and_empty_lists_match_nothing(api:
     assert asked(source_types=["page", "pages"]) == ({page}, {"source_types.1"})
     assert asked(filters={"tags": ["water", "wine"]}) == (set(), {"filters.tags.1"})
     assert asked(filters={"paths": ["pushed", "pusht"]}) == ({page}, {"filters.paths.1"})
-    # What the caller may not read is reported as what does not exist.
+    # Unreadable documents are reported like missing ones.
     assert asked(filters={"paths": ["board"]}) == (set(), {"filters.paths.0"})
     api.send("DELETE", "/rag/records/page/sluice")
     api.driver.sync("acme")

@@ -43,7 +43,7 @@ def alter(tenant: CheckedTenant, file_name: str, monkeypatch: pytest.MonkeyPatch
     real = ListingFacts.__eq__
 
     def equal(self: ListingFacts, other: object) -> bool:
-        # The time of a file's last change of any kind cannot be set by a program.
+        # No program can set the change time of a file.
         if not isinstance(other, ListingFacts):
             return False
         return real(replace(self, ctime_ns=0), replace(other, ctime_ns=0))
@@ -79,7 +79,7 @@ def test_a_row_that_no_listing_accounts_for_is_gone(make_tenant: MakeTenant) -> 
     (tenant.folder / "leave.md").unlink()
     unlisted = compare_contents(tenant.ctx, EVERYTHING)
     assert unlisted.gone == (), "the next listing finds that"
-    # As after a dump from before the deletion was put back: the listing counts as recorded.
+    # As after restoring a dump from before the deletion, the listing is already recorded.
     document = tenant.document("leave.md")
     tenant.installation.synced("lost")
     with tenant.ctx.catalog.database.begin() as connection:

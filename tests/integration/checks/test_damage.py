@@ -269,7 +269,7 @@ def write_files(folder: Path) -> None:
         path = folder / file_name
         path.write_text(text)
         before = path.stat().st_mtime_ns - 60 * 10**9
-        os.utime(path, ns=(before, before))  # Older than the listing, which then vouches for it.
+        os.utime(path, ns=(before, before))  # older than the listing, so it can be relied on
 
 
 def push(installation: Installation, name: str) -> None:
@@ -384,7 +384,7 @@ def test_each_damage_is_named_rightly_and_repaired(
 
     nightly(clock)
     left = {name: named(clock, name, BY_NIGHT) for name in tenants}
-    # What was pushed or uploaded is nowhere else: it has to come again.
+    # Pushed and uploaded originals exist nowhere else: they must be sent again.
     for name in NOWHERE_ELSE:
         assert left.pop(name) == DAMAGES[name].named, name
     assert all(not faults for faults in left.values()), left
@@ -479,7 +479,7 @@ def test_a_catalog_that_was_set_back_deletes_nothing_until_it_is_accepted(
     for other in others:
         assert "not compared" in (results[other].description or ""), other
 
-    # A repair and a sync delete nothing, neither entries nor documents.
+    # Repair and sync delete neither entries nor documents.
     entries = shared_installation.entries(name)
     (tenant.folder / "leave.md").unlink()
     asked = sum(map(len, server.requests))
@@ -534,7 +534,7 @@ def test_repairs_are_requested_but_for_who_does_not_want_them(
     shared_installation.session().catalog  # noqa: B018 - reads tenants.yaml again
     clock.session.instance.add_dynamic_partitions(PLAIN.partitions_name, [*tenants])
     nightly(clock)
-    # Without executing what is requested: that was tested above.
+    # The requested runs are not executed: that was tested above.
     with dg.build_sensor_context(
         instance=clock.session.instance, resources=sensor_resources()
     ) as context:

@@ -49,7 +49,7 @@ class Clock:
     def tick_sensor(self, name: str) -> list[bool]:
         """Tick a sensor; return whether each requested run succeeded."""
         sensor = self.repository.get_sensor_def(name)
-        # Left open, it would put its instance in the place of another test's when it is collected.
+        # An unclosed context would replace another test's instance when it is collected.
         with dg.build_sensor_context(
             instance=self.session.instance,
             repository_def=self.repository,

@@ -73,7 +73,7 @@ def test_an_entry_that_is_not_the_tenants_fails_isolation(
     id_, fields = first_entry(tenant, "leave.md")
     tenant.write_entry(id_, {**fields, **change})
     outcome = check(tenant)
-    # An entry that is no longer what it was is drift as well.
+    # A changed entry is drift too.
     assert outcome.failing == {ISOLATION, DRIFT}
     assert outcome.checks[ISOLATION].severity == "ERROR"
     assert outcome.compared(ISOLATION)["entries that violate isolation"] == ("0", "1")
@@ -94,7 +94,7 @@ def test_an_entry_routed_elsewhere_fails_isolation(tenant: CheckedTenant) -> Non
 
 def test_an_entry_that_lost_its_vector_fails_dimensions(tenant: CheckedTenant) -> None:
     id_, fields = first_entry(tenant, "leave.md")
-    # As a copy of entries by their source does.
+    # This is what a copy of entries by their _source does.
     tenant.write_entry(id_, {k: v for k, v in fields.items() if k != "vector"})
     outcome = check(tenant)
     assert outcome.failing == {DIMENSIONS, DRIFT}

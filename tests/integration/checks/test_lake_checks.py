@@ -23,7 +23,7 @@ LAKE = "embeddings.lake"
 def test_a_healthy_tenant_passes_all_and_lists_what_was_compared(tenant: CheckedTenant) -> None:
     outcome = tenant.check()
     assert outcome.failing == set()
-    # Nothing is compared without caps, judged questions, and fifty searches.
+    # Without caps, judged questions and fifty searches, these checks compare nothing.
     for name in ALL - {
         "embeddings.spending",
         "retrieval_quality.retrieval_quality",
@@ -85,7 +85,7 @@ def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
         "oncall.md", lambda chunk: replace(chunk, text=f"{chunk.text}\nkey {CREDENTIAL}")
     )
     outcome = tenant.check()
-    # The altered text has no vector; whether that is seen before the document is withheld is open.
+    # The altered text has no vector; it may be noticed before or after the document is withheld.
     assert outcome.failing - {LAKE} == {"chunks.secrets", "search_index.quarantine"}
     secrets = outcome.checks["chunks.secrets"]
     assert secrets.severity == "ERROR"

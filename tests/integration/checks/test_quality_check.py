@@ -181,7 +181,7 @@ def test_a_build_that_answers_worse_is_held_by_itself_and_a_better_one_is_publis
 ) -> None:
     """The builds: local model, chunks of 16 tokens, hashes as vectors, larger chunks."""
     source = {"name": "annex", "type": "files", "root": str(ANNEX)}
-    # What other tests index beside it moves the scores of words by a hundredth or two.
+    # Entries of other tests change word scores by about .01.
     quality = {"tolerance": 0.05}
     shared_installation.add_tenant("answering", root=ANNEX, sources=[source], quality=quality)
     shared_installation.synced("answering")

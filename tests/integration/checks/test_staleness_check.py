@@ -117,7 +117,7 @@ def test_documents_that_the_chain_did_not_complete_are_late(
     ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
     failed = check(tenant)
     assert failed.failing == {STALENESS, "search_index.quarantine"}
-    # never.md has nothing that serves; oncall.md failed with the very version that does.
+    # never.md has no serving version; oncall.md failed with the same version that serves.
     assert behind(failed) == {("files/leave.md", "failed")}
 
 

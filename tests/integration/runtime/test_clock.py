@@ -191,7 +191,7 @@ def test_a_daemon_whose_sensors_do_not_tick_is_reported(
     assert wait_for(lambda: has_ticked(instance, 0.0), PATIENCE)
 
     def is_reported() -> bool:
-        set_ahead(instance)  # again: a tick under way writes what it began with
+        set_ahead(instance)  # again, because a tick in progress writes its old state
         return stack.daemon_status().fault is not None
 
     assert wait_for(is_reported, PATIENCE)

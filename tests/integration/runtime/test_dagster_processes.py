@@ -159,7 +159,7 @@ def test_processes_of_another_environment_or_checkout_are_replaced(
         start(LocalStack(settings))
         assert pids(first) == former, "they are the same program"
 
-        # A key that tenants.yaml names, as a shell that has it now.
+        # tenants.yaml names a key that only the present shell has.
         (tmp_path / "tenants.yaml").write_text("tenants: [{id: a, api_key: $OWN_KEY}]\n")
         monkeypatch.setenv("OWN_KEY", "a new key")
         messages: list[str] = []

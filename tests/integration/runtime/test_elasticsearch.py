@@ -71,7 +71,7 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.kill(record.pid, signal.SIGKILL)
     assert wait_for(lambda: port_is_free(record.port or 0), 10)
 
-    # Everything it needs is in its folder now: no cache, no network; and its port is taken.
+    # Its folder is complete now: start without cache and network, while its port is in use.
     monkeypatch.setenv("M2_REPO", str(directory / "empty"))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     with socket.create_server(("127.0.0.1", record.port or 0)):

@@ -118,7 +118,7 @@ def test_postgres_starts_after_its_container_was_killed(directory: Path) -> None
     with container_with("postgres", directory) as url:
         write_rows(url, 300)
     stale = directory / "data" / "postmaster.pid"
-    # As in a container that starts again: the pid that was recorded is another process's now.
+    # As after a restart of the container, the recorded pid belongs to another process.
     lines = stale.read_text().split("\n")
     stale.write_text("\n".join(["1", *lines[1:]]))
     with container_with("postgres", directory) as url:

@@ -27,7 +27,7 @@ from tests.servers import server_directory
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
     with server_directory() as folder:
-        # A Unix socket's path ends at 107 bytes; a home folder's does not.
+        # The path of a Unix socket is limited to 107 bytes, but that of a home folder is not.
         directory = folder / ("long-name-" * 12) / ("of a home with blanks " * 4)
         server = EmbeddedPostgres(directory)
         yield server
@@ -78,7 +78,7 @@ def test_the_server_and_its_children_write_to_the_log_alone(server: EmbeddedPost
     leader = psutil.Process(pid_of(server))
     outputs = set()
     for process in (leader, *leader.children()):
-        with suppress(FileNotFoundError):  # some of its workers end at any moment
+        with suppress(FileNotFoundError):  # some of its workers may end at any moment
             folder = Path(f"/proc/{process.pid}/fd")
             outputs |= {str((folder / str(number)).readlink()) for number in (1, 2)}
     assert outputs == {str(server.process.log_file.resolve())}

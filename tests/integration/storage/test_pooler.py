@@ -52,7 +52,7 @@ def pooler(url: str, mode: str, *settings: str) -> Iterator[str]:
         *settings,
     ]
     (folder / "pooler.ini").write_text("\n".join(lines) + "\n")
-    # As root, which it refuses to be.
+    # PgBouncer refuses to run as root.
     account = ["-u", "nobody"] if os.geteuid() == 0 else []
     process = subprocess.Popen([PROGRAM, "-q", *account, str(folder / "pooler.ini")])
     try:
@@ -84,7 +84,7 @@ def each_verified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         ("transaction", ()),
         ("transaction", ("default_pool_size = 1",)),
         ("transaction", ("min_pool_size = 5", "server_round_robin = 1")),
-        # The session is the same, and emptied.
+        # The same session, but reset.
         ("transaction", ("server_reset_query_always = 1",)),
         ("statement", ()),
     ],
@@ -102,7 +102,7 @@ def test_a_pooler_that_keeps_no_session_is_refused(
 def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Installation) -> None:
     """Other clients acquire and release sessions at the same time."""
     with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "transaction") as url:
-        # What one client prepares, another would find prepared already.
+        # A statement prepared by one client would already exist for another.
         options = {"autocommit": True, "prepare_threshold": None}
         others = [psycopg.connect(url, **options) for _ in range(4)]
         try:

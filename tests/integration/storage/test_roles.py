@@ -177,10 +177,10 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
         with psycopg.connect(urls["service"]) as connection:
             version = connection.execute("SELECT version_num FROM rag_catalog.alembic_version")
             assert version.fetchone() == (HEAD,)
-        # Nothing is to be upgraded any more: neither needs the owner.
+        # No upgrade is pending, so neither needs the owner.
         for role in ("writer", "service"):
             Catalog.open(urls[role]).close()
-        # A table that a later migration makes gets the grants of the others.
+        # A later migration's table gets the same grants as the others.
         with psycopg.connect(urls["owner"]) as connection:
             connection.execute("CREATE TABLE rag_catalog.later (a int)")
             connection.execute("UPDATE rag_catalog.alembic_version SET version_num = version_num")

@@ -108,7 +108,7 @@ def test_running_watcher_logs_the_upgrade(installation: Installation, tmp_path: 
             stderr=stderr,
         )
     try:
-        # It reports as soon as it watches, and once a process that syncs could be started.
+        # It reports when it watches, and when a process for syncs could be started.
         wait_for(lambda: other_connections(installation) > 0, 60)
         set_revision(installation, "alembic_version", NEWER)
         wait_for(lambda: f"schema revision {NEWER}" in log.read_text(), 30)

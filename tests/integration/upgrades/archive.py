@@ -107,7 +107,7 @@ def restore(file: Path, installation: Installation) -> list[Question]:
     """
     folder = installation.home.parent / file.name
     with lzma.open(file) as packed, tarfile.open(fileobj=packed) as archive:
-        archive.extractall(folder, filter="data")  # as files of whoever restores it
+        archive.extractall(folder, filter="data")  # owned by whoever restores it
     shutil.copytree(folder / "home", installation.home, dirs_exist_ok=True, symlinks=True)
     shutil.copy(folder / _KEY, installation.environment["RAG_ASSETS_MASTER_KEY_FILE"])
     url = installation.environment["RAG_ASSETS_DATABASE_URL"]

@@ -122,7 +122,7 @@ def killed_round(repository: Repository, **kill: float) -> Outcome:
     again = repository.sync()
     assert again.code == 0, (again.err, killed.boundaries)
     after = ctx.lake.readable().vector_hashes(ctx.embedder.embedder_id)
-    # The last run may have had nothing to embed: then it has no such stage.
+    # If the last run had nothing to embed, the stage is missing.
     embedded = again.json["stages"].get("embeddings", {}).get("embedded", 0)
     assert embedded == len(after - before), "a vector was paid twice"
     repository.inspect(killed.boundaries)

@@ -71,7 +71,7 @@ def add(installation: Installation, tenant: str, made: MadeRepository, ref: str)
         profile="code-memory",
         organization="acme",
         project=tenant,
-        drift={"days": 1},  # Each night looks at everything.
+        drift={"days": 1},  # each night compares everything
         sources=[{"name": "repo", "type": "git", "root": str(made.root), "ref": ref}],
     )
 

@@ -133,5 +133,5 @@ def test_projects_learn_from_each_other(orchestrator: Orchestrator) -> None:
 
     assert min(orchestrator.latencies) <= PROMISED_SECONDS
     reasons = {run.dagster_run.tags.get(REASON_TAG) for run in orchestrator.daemon.runs(TENANT)}
-    # Two sensors see a checkpoint, and either may be first.
+    # Two sensors notice a checkpoint, and either may be first.
     assert reasons & {"a checkpoint is waiting", "source 'experience' changed"}

@@ -191,7 +191,7 @@ def test_different_problems_are_merged_once_somebody_confirms(
         assert "The search page is blank" in page.locator("pre").first.inner_text()
         follow(page.get_by_role("link", name="Patterns").first)
         assert rows.count() == 3
-        # The confirmation is answered with 409, which the browser's console reports.
+        # The form responds with 409, which the browser's console reports.
         assert all("409" in error for error in watched.errors)
 
 
@@ -224,7 +224,7 @@ def test_a_trial_shows_the_block_and_the_scores(origin: str, browser: Browser) -
         follow(page.get_by_role("button", name="Try", exact=True))
         assert "task_description" in page.get_by_role("alert").filter(visible=True).inner_text()
 
-        # A trial is no question: it counts nowhere.
+        # A trial is not a question, and is not counted.
         follow(page.get_by_role("link", name="Patterns"))
         assert page.locator("dt", has_text="Questions").locator("+ dd").inner_text() == "0"
         assert watched.errors == []
@@ -305,7 +305,7 @@ def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit,
             {"by": "jwt:dana", "changed": ["threshold"], "use": "task", "value": value}
             for value in (None, 0.34)
         ]
-        # Refused forms are answered with 422, which the browser's console reports.
+        # Refused forms respond with 422, which the browser's console reports.
         assert all("422" in error for error in watched.errors)
 
 

@@ -192,7 +192,7 @@ def test_a_kill_changes_nothing_that_is_answered(
     assert set(undisturbed.answered().values()) == {1}
     boundaries = counted.boundaries
     moments = [max(1, len(boundaries) * number // (KILLS + 1)) for number in range(1, KILLS + 1)]
-    # Once its entries are found, a checkpoint still has to say that it has ended.
+    # After its entries are found, the checkpoint must still be recorded as completed.
     moments += [at for at, name in enumerate(boundaries, 1) if name.endswith(".checkpoints")]
     killed = 0
     for number, before in enumerate(moments, 1):
@@ -202,7 +202,7 @@ def test_a_kill_changes_nothing_that_is_answered(
         assert disturbed.patterns() == expected
         paid = disturbed.answered()
         assert len(paid) == texts
-        # Between an answer of the provider and its writing stands nothing but that write.
+        # Only the write itself comes between a provider's response and its storage.
         under_way = boundaries[before - 1].startswith("lake ")
         assert max(paid.values()) == 1 or under_way, boundaries[before - 1]
         done = disturbed.experience.checkpoints.latest(disturbed.id, 10)

@@ -117,7 +117,7 @@ def test_sixteen_large_files_at_once_take_little_memory(site: PanelSite) -> None
     projects = ("one", "two")
     for project in projects:
         site.project(project, key=True)
-        assert sent(site, project, -1, MIB) == 202  # what is loaded at the first counts once
+        assert sent(site, project, -1, MIB) == 202  # lazy imports count only once
     with Peak(site.process) as peak, ThreadPoolExecutor(FILES) as pool:
         uploads = [pool.submit(sent, site, projects[n % 2], n, SIZE) for n in range(FILES)]
         statuses = [upload.result() for upload in uploads]
@@ -134,7 +134,7 @@ def test_sixteen_large_files_at_once_take_little_memory(site: PanelSite) -> None
 def test_a_full_disk_keeps_nothing_and_the_next_upload_passes(site: PanelSite) -> None:
     tenant = site.project("full", key=True)
     before = site.process.rlimit(resource.RLIMIT_FSIZE)
-    # No file may become as large as the one that is received: as on a full disk.
+    # A limit on file sizes has the effect of a full disk.
     site.process.rlimit(resource.RLIMIT_FSIZE, (4 * MIB, before[1]))
     try:
         assert sent(site, "full", 1, 8 * MIB) == 503

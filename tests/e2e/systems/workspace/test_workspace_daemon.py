@@ -122,7 +122,7 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     assert max(seconds) <= PROMISED_SECONDS, seconds
     assert texts(ada, "kestrel") == []
 
-    # A grant, a move and a revocation hold with their answers.
+    # Grants, moves and revocations take effect with their responses.
     workspace.client.put_page("private", inherit=False, read=["ada", "gus"])
     assert readers("osprey") == {"ada", "gus"}
     workspace.client.put_page("open", parent="private")
@@ -152,7 +152,7 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     workspace.put("page", "quiet", page("Quiet", "The bittern booms at night."))
     answer = workspace.client.query(Question(query="bittern hobby", mode="text"))
     assert (answer.disabled, answer.hits) == (True, ())
-    # The watcher sees a push at once, and the daemon looks every five seconds.
+    # The watcher notices a push immediately, the daemon every five seconds.
     time.sleep(8)
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before

@@ -154,7 +154,7 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         page.get_by_text("2 documents will be indexed again.").wait_for()
         assert int(figures(page)["Queue"]) == 2
         watched.shot("workspace-waits")
-        # The page follows by itself.
+        # The page updates itself.
         wiki.sync()
         page.locator(".figures dd").nth(1).get_by_text("0", exact=True).wait_for()
 
@@ -293,7 +293,7 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
         below = page.get_by_role("region", name="Pages", exact=True)
         assert "Rollbacks" in below.inner_text()
         assert HOSTILE in below.inner_text()
-        # Its id and its readers are the application's to know, its title is not.
+        # The application may know its id and readers, but not its title.
         assert "bob" in below.inner_text()
         assert HIDDEN not in page.content()
         page.get_by_label("Names that they ask by").fill("eve, group:ops")
@@ -433,7 +433,7 @@ def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
             ("reindex", {"scope": "workspace", "confirmed": "yes"}),
             ("settings", {"resolved_comment_days": "1"}),
         ):
-            # Only the browser looks names below .localhost up.
+            # Only the browser resolves names below .localhost.
             own = url_at_host(page, "")
             [cookie] = page.context.cookies()
             headers = {"Origin": own, "Host": urlsplit(own).netloc}

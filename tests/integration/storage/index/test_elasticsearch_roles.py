@@ -44,7 +44,7 @@ def secured(
     server: SecuredServer, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Installation]:
     with new_installation(tmp_path / "home", postgres_url, server.url("indexing")) as made:
-        # The roles name the prefix.
+        # The roles contain the prefix.
         made.environment = {**made.environment, "RAG_ASSETS_INDEX_PREFIX": PREFIX}
         monkeypatch.setenv("RAG_ASSETS_INDEX_PREFIX", PREFIX)
         yield made

@@ -82,7 +82,7 @@ def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner
             [one.score for one in wanted.values()], rel=1e-4
         )
         same = [one for one in found if one.id in wanted]
-        assert len(same) >= len(found) - 1  # the last may tie with one that was cut off
+        assert len(same) >= len(found) - 1  # the last may tie with a truncated one
         assert all(one.matched == wanted[one.id].matched for one in same)
 
 

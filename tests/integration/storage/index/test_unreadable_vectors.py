@@ -44,7 +44,7 @@ def test_unreadable_vectors_change_no_cosine_and_hardly_a_hit(graph: Opened, own
         return [graph.ranking(owner, one, limit=LIMIT, scopes=scopes) for one in asked]
 
     before = found()
-    # As near to the questions as anything readable is, and nearer.
+    # These are as near to the questions as the readable ones, or nearer.
     graph.write(
         *(
             entry(

@@ -105,7 +105,7 @@ def test_a_graph_is_of_the_precision_that_the_extension_indexes(
     dimensions: int,
     operators: str | None,
 ) -> None:
-    # Else Postgres compares so few rows one by one.
+    # Otherwise Postgres would compare so few rows one by one.
     with_options(monkeypatch, enable_seqscan="off", enable_sort="off")
     build = Build(postgres_url, dimensions)
     found = build.graphs()

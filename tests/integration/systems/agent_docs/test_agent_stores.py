@@ -70,13 +70,13 @@ def test_killed_builders_cost_readers_nothing(kind: str, tmp_path: Path) -> None
             with suppress(FileNotFoundError):  # the last connection deletes it
                 largest = max(largest, (tmp_path / "rag.db-wal").stat().st_size)
     lines = [line for line in readers.read_text().splitlines() if line != "ready"]
-    # The last line of a reader that is killed may be cut, and joined with another's.
+    # The last line of a killed reader may be truncated and joined with another's.
     assert len(lines) > 100
     assert not [line for line in lines if "wrong" in line or "Error" in line or "Trace" in line]
     assert "Error" not in builders.read_text()
     assert largest < MAX_LOG
     assert not list(tmp_path.rglob("*.damaged*"))
-    time.sleep(2.1)  # so that the times of the last edits are believed
+    time.sleep(2.1)  # then the modification times of the last edits are reliable
     manager.ensure_index("a", ["docs/*.md"], tmp_path)
     other = manager_of("file", tmp_path / "fresh")
     other.ensure_index("a", ["docs/*.md"], tmp_path)

@@ -206,7 +206,7 @@ def test_a_tenant_of_tenants_yaml_goes_before_an_agent(place: Place) -> None:
     place.agents(place.second, other=["*.md"])
     assert place.states() == {"guide": ("file", "ACTIVE"), "other": ("agents", "ACTIVE")}
     assert "'guide' was not created as a tenant: tenants.yaml lists a tenant" in place.problem()
-    # It may have had records, which no file brings back.
+    # It may have had records, which cannot be restored from a file.
     place.file.write_text(place.file.read_text().partition("tenants:")[0] + "tenants: []\n")
     assert place.states()["guide"] == ("file", "DISABLED")
     assert "rag-assets tenants remove guide --yes" in place.problem()

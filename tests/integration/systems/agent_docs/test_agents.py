@@ -80,7 +80,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_from_nothing_to_an_answer(tmp_path: Path) -> None:
-    place = Place(tmp_path / "place")  # in which the rules for credentials are compiled, too
+    place = Place(tmp_path / "place")  # its cache contains the compiled rules
     listed = place.json("list")["agents"]
     assert [one["id"] for one in listed] == ["guide", "small", "nothing"]
     indexed = {one["agent_id"]: one for one in place.json("index")["indexed"]}
@@ -310,7 +310,7 @@ def test_the_tool_through_the_official_client(place: Place) -> None:
         assert failed
         assert "secret" not in text
 
-    place.json("index")  # so that the first answer does not wait for it
+    place.json("index")  # so the first answer does not wait for the index
     asyncio.run(_asked(place, work))
     shown = place.run("search", "guide", "Who steers the boat?").stdout
     assert "docs/ships.md" in shown

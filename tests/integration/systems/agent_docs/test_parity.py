@@ -238,7 +238,7 @@ def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:
         data = (place.root / path).read_bytes()
         text = one["text"].encode()
         present = data[offset : offset + len(text)]
-        # Of a credential every character is masked, each in its place.
+        # Every character of a credential is masked in its place.
         assert all(b in {a, ord("*")} for a, b in zip(present, text, strict=True)), path
         assert present == text or b"****" in text
     assert not any("wJalrXUtnFEMI" in one["text"] for one in stored)

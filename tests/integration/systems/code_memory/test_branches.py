@@ -129,7 +129,7 @@ def test_back_from_a_branch_far_away_no_vector_is_paid_and_no_answer_is_empty(
     made.commit({**STEADY, **ours, "quay/keeper.py": MOVED})
     made.git.branches.local.create("ours", made.git[made.git.head.target])
     theirs = {f"parts/part{number}.py": module(number, "theirs") for number in range(AWAY)}
-    # A few files are gone, new, or lie elsewhere there.
+    # In this branch a few files are missing, new or moved.
     for number in range(0, 60, 3):
         del theirs[f"parts/part{number}.py"]
         theirs[f"others/other{number}.py"] = module(number + AWAY, "theirs")
@@ -163,7 +163,7 @@ def test_a_rebase_costs_what_its_texts_cost_and_a_lost_diff_decides_nothing(
     old = made.commit({"more.py": module(2, "ours")})
     add(shared_installation, tenant, made.root, "main")
     driver.sync(tenant)
-    # The same two commits upon another one; the old ones are lost, objects and all.
+    # The same two commits are rebased, and the old ones are lost with their objects.
     made.git.reset(pygit2.Oid(hex=first), pygit2.enums.ResetMode.HARD)
     made.commit({"base.py": module(3, "theirs")})
     made.commit({"own.py": module(1, "ours")})
@@ -267,10 +267,10 @@ def test_line_ends_cost_no_vector_and_lead_to_the_same_lines(
         symbol.line_start
         for symbol in Walker(driver.session.catalog).symbols(tenant, Caller(), path="repo/own.py")
     ]
-    # As a checkout on Windows writes them: no change.
+    # A checkout on Windows writes these line ends, which is not a change.
     made.write({"own.py": module(1, "ours").replace("\n", "\r\n")})
     assert driver.sync(tenant)["changed"] == 0
-    # Committed so, they are another content, with the same vectors, names and lines.
+    # If committed, they are new content with the same vectors, names and lines.
     made.git.config["core.autocrlf"] = "false"
     made.commit()
     done = driver.sync(tenant)

@@ -108,7 +108,7 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
         assert types["table:invoices"] == "table"
         [leads] = [relation for relation in walk.relations if relation.kind == "routes_to"]
         assert (leads.uri, leads.line_start) == (f"repo/{WEB}", 5)
-    # A line that moves costs no vector, and is told at once.
+    # A moved line needs no new vector, and is reported immediately.
     write(root, {WEB: FILES[WEB].replace("<?php", "<?php\n\n")})
     done = driver.sync(tenant)
     assert done["derived"] == 2
@@ -273,7 +273,7 @@ def test_what_follows_from_files_is_withheld_as_soon_as_they_have_other_readers(
     shared_installation.configure(tenant, sources=[{**source, "scope": "inner"}])
     write(root, {WEB: FILES[WEB].replace("<?php", "<?php\n\n")})
     with driver.locked(tenant) as ctx:
-        # All else of the run may fail, or take long.
+        # The other stages of the run may fail or take long.
         list_documents(ctx, driver.scanner)
         walker = Walker(ctx.catalog)
         for name in ("POST /invoices", "table:invoices", STORE):

@@ -31,7 +31,8 @@ def test_commits_change_what_they_change_and_nothing_else(
     assert digest.startswith("state-")
     assert driver.sync(TENANT)["upserted"] == 0
 
-    # Not committed: by its facts. Committed: by its blob, and nothing is embedded again.
+    # Uncommitted files are compared by their facts, committed ones by their blob; nothing is
+    # embedded again.
     made.write({"docs/0.md": "# Page 0\n\nOther words.\n"})
     done = driver.sync(TENANT)
     assert (done["changed"], done["upserted"]) == (1, 1)

@@ -156,7 +156,7 @@ def test_the_implementations_of_a_method_are_related_to_it(
 def test_a_call_of_a_method_with_implementations_certainly_uses_each(about: CodeAnswers) -> None:
     for method in ("IOrders.AddAsync", "SqlOrders.AddAsync"):
         assert "Cart::Buy" in about.impact_of(symbols=[method]).partition("possibly")[0]
-    # Libraries share names of one word.
+    # Single-word names also occur in libraries.
     assert "Screen::open" in about.impact_of(symbols=["Feed.refresh"]).partition("possibly")[2]
 
 

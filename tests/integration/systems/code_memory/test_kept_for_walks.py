@@ -96,12 +96,12 @@ def service(
 
 
 def test_answers_follow_what_changes(service: Service) -> None:
-    for _ in range(3):  # The third one has relations in memory.
+    for _ in range(3):  # the third one uses relations in memory
         first = service.asked(ABOUT)
         named = service.asked(NAMED)
     assert any(uri.endswith(MODEL) for uri, _ in first)
 
-    # Entries are written anew, and no relation is another one.
+    # Entries are rewritten, but no relation changes.
     state = service.state()
     path = service.root / MODEL
     os.utime(path, (1_700_000_000, 1_700_000_000))

@@ -162,8 +162,8 @@ def test_a_file_that_no_framework_reads_derives_nothing_until_one_does(
     (root / "Cart.php").write_text("<?php\n" + PLAIN.replace("<?php", "").replace("1", "2"))
     assert not driver.sync(tenant)["derived"]
     assert len(texts_read) <= 2, "its new and its former text"
-    # A framework that appears in a language that was not read is noticed, and so are the requests
-    # of a test in another language, which was read in vain until then.
+    # A framework in a language that was not read before is noticed, and so are requests of a test
+    # in another language, which led nowhere until then.
     (root / "shop.py").write_text(ROUTES)
     assert driver.sync(tenant)["derived"] == 1
     (root / "tests").mkdir()

@@ -106,7 +106,8 @@ def test_any_history_leaves_what_a_fresh_index_has(
     made.commit(FILES)
     add(shared_installation, tenant, made.root, ref)
     driver.sync(tenant)
-    # Of a file that became unreadable a folder keeps the last good version; Git leaves it out.
+    # For a file that became unreadable, a folder source keeps the last good version, and Git leaves
+    # it out.
     history = History(FILES, seed, unreadable=ref is not None)
     for number, state in enumerate(history.states(STEPS), 1):
         put(made.root, state)

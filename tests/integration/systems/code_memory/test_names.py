@@ -108,7 +108,7 @@ def test_an_exact_identifier_leads(
 ) -> None:
     first = ask(installation, query).hits[0]
     assert first.uri == f"repo/{path}"
-    # A small class is one passage with its methods.
+    # A small class and its methods are one passage.
     assert symbol in first.text
 
 

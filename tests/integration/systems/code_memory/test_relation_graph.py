@@ -453,7 +453,7 @@ def test_memory_is_bounded(kept: Kept) -> None:
         assert small.of(key, state) is None, "too large: the catalog goes on answering"
         time.sleep(0.01)
     assert small.bytes == 0
-    # Of two tenants, the one that was asked longest ago is forgotten.
+    # The tenant whose last question is older is evicted.
     other = GraphKey(TenantRef("another", 1), 1)
     room = RelationGraphs(kept.catalog.database, most_bytes=size + 100)
     loaded(room, key, state)

@@ -188,7 +188,7 @@ def test_both_ends_of_a_relation_tell_the_same(walker: Walker) -> None:
     out = {one for node in nodes for one in told(ask(walker, node.name, "out"))}
     into = {one for node in nodes for one in told(ask(walker, node.name, "in"))}
     names = {node.name for node in nodes}
-    # What is said of a file is said of its definitions, where these are asked about.
+    # Relations of a file are reported for its definitions too.
     of_code = {"calls", "extends", "imports", "tests"}
     inner = {one for one in out if {one[1], one[2]} <= names and one[0] in of_code}
     assert inner == {one for one in into if {one[1], one[2]} <= names and one[0] in of_code}

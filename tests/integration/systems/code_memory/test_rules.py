@@ -97,9 +97,9 @@ def test_the_rules_of_a_files_own_repository_come_first_and_others_do_not(
         ),
         ("shop/web/new.php", ["shop/CLAUDE.md", "shop/web/.claude/CLAUDE.md"]),
         ("shop/src/new.php", ["shop/CLAUDE.md"]),
-        # There is such a file: it is no name of the other repository.
+        # This path exists, so it does not refer to the other repository.
         ("api/legacy.php", ["shop/CLAUDE.md"]),
-        # Nothing tells the repository of what there is not yet.
+        # The repository of a missing file is unknown.
         (
             "app/Models/Quote.php",
             ["shop/.cursor/rules/models.mdc", "api/.cursor/rules/every.mdc", "shop/CLAUDE.md"],
@@ -133,7 +133,7 @@ def test_rules_are_told_where_there_are_more_documents_than_are_read(
 def test_rules_whose_globs_are_not_all_known_are_counted_and_not_told_as_rules_for_all(
     about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # There are three rules with one glob each; the globs of the last two may be incomplete.
+    # There are three rules with one glob each; the globs of the last two may be truncated.
     monkeypatch.setattr(rules, "MOST_EDGES", 2)
     monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MOST_EDGES", 2)
     told = about.rules_for(["shop/app/Models/Quote.php"])

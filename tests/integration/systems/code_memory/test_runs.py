@@ -490,7 +490,7 @@ def test_index_rag_brings_back_only_what_was_invalidated(
     for file in ("Deleted.php", "Both.php"):
         answer = client.delete(f"/rag/documents/{ids[file]}?tenant={tenant}", headers=admin.headers)
         assert answer.is_success, answer.text
-    # The journal says that it was purged after the dump of a catalog that is restored.
+    # The journal records a purge after the dump of the restored catalog.
     with catalog.database.begin() as connection:
         sealed = seal_tombstones(connection, ref, [ids["Restored.php"]])
     catalog.erasures.restore_tombstones(ref, sealed)

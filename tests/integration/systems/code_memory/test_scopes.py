@@ -376,7 +376,7 @@ def test_no_answer_shows_what_the_caller_may_not_read(
     for one in asking(vault, tenant, drawn):
         hidden = vault.forbidden(one.groups)
         own |= {mark_of(int(n.removeprefix("repo"))) for n in vault.readable(one.groups)}
-        # What is asked for comes back: nothing there is must have that mark.
+        # Answers repeat the question, so the requested mark must be one that nothing has.
         asked = drawn.choice(hidden) if hidden else NOBODY_HAS
         others = [mark for mark in hidden if mark != asked]
         for key, answer in one.answers(asked).items():

@@ -199,7 +199,7 @@ def test_a_route_may_be_written_otherwise_or_named_by_what_it_runs(
 def test_a_requested_path_leads_to_the_route_with_parameters(about: CodeAnswers) -> None:
     told = about.who_serves("GET /invoices/INV-2024-x/edit")
     assert told.startswith("route GET /invoices/{invoice}/edit\n")
-    # What is exactly so comes before what a parameter may be.
+    # The exact path comes before paths with parameters.
     assert about.who_serves("GET /invoices/create").startswith("route GET /invoices/create\n")
 
 

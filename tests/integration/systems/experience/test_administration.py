@@ -96,7 +96,7 @@ def test_a_merge_by_hand_adds_counts_and_a_split_restores_them(learning: Learnin
     assert len(answer["entries"]) == 3
     assert {made["way"] for made in answer["merges"]} == {"exact", "manual"}
     assert list(patterns(learning)) == ["Steps of one."]
-    # What was answered under the former pattern still takes feedback.
+    # Answers of the former pattern still accept feedback.
     [found] = learning.ask("x")
     assert found["solution"] == "Steps of two."
     assert found["id"] == one["id"]
@@ -105,7 +105,7 @@ def test_a_merge_by_hand_adds_counts_and_a_split_restores_them(learning: Learnin
     assert split["id"] == two["id"]
     assert patterns(learning) == before
 
-    # Of entries that were equal, one is taken out; the pair stays apart.
+    # One of two equal entries is removed; the pair stays split.
     apart = learning.ok("POST", f"/patterns/{two['id']}/split", {"entry_id": entry}, role="admin")
     assert apart["id"] == entry
     learning.driver.sync(learning.tenant)
@@ -131,7 +131,7 @@ def test_a_merge_of_different_problems_asks_first(learning: Learning) -> None:
     assert merged(learning, one, two, confirm="yes").status_code == 422
     assert patterns(learning) == before
     assert merged(learning, one, two, confirm=True).status_code == 200
-    # A part of the other by now, it can become a part of nothing else.
+    # It is part of the other pattern now, and cannot become part of a third one.
     assert merged(learning, one, two, confirm=True).status_code == 404
 
 
@@ -182,7 +182,7 @@ def test_a_merge_and_its_undo_show_the_texts_of_entries(learning: Learning) -> N
     second = learning.failure(project, "cosine 0.91 the page is blank", "Clear. " * 200, **more)
     third = learning.failure(project, "cosine 0.91 The page is blank", "Clear. " * 200)
     learning.learned(project)
-    # A pattern keeps its own words, although what was merged into it is older.
+    # A pattern keeps its own text, although the merged one is older.
     there = merged(learning, first, second, confirm=True).json()
     assert there["pattern"]["problem"] == "cosine 0.91 the page is blank"
     learning.ok("POST", f"/patterns/{second}/split", {"entry_id": first}, role="admin")
@@ -210,7 +210,7 @@ def test_a_merge_and_its_undo_show_the_texts_of_entries(learning: Learning) -> N
         second: "cosine 0.91 the page is blank",
         third: "cosine 0.91 The page is blank",
     }
-    # Texts of what was taken back are shown nowhere, and neither are those of its merges.
+    # Neither retracted texts nor texts merged into them are shown.
     for entry in (second, third):
         learning.ok("DELETE", f"/entries/{entry}", role="admin")
     left = learning.send("GET", f"/patterns/{first}", role="admin")
@@ -223,7 +223,7 @@ def test_patterns_are_listed_by_use(learning: Learning) -> None:
         learning.failure(project, f"cosine 0.{90 - number} of {name}", f"Steps of {name}.")
     learning.learned(project)
     named = {one["solution"][9]: one["id"] for one in listed(learning)}
-    # A failure is answered with three patterns, the nearest first: a, b and c.
+    # A failure gets three patterns, the nearest first: a, b and c.
     for _ in range(2):
         learning.ask("x")
     assert merged(learning, named["b"], named["e"], confirm=True).status_code == 200

@@ -56,7 +56,7 @@ def test_patterns_are_graded_and_their_questions_are_not_recorded(
     assert found["assessed"] == 2
     assert found["model"] == "openai/gpt-4.1-mini"
     graded = [(one["aspect"], one["grade"]) for one in found["grades"]]
-    # What only the asking project knows is not shown to it: one pattern is left of two.
+    # Experience of only the asking project is not shown to it, so one of two patterns is left.
     assert graded == [("worth", 4), ("relevance", 4), ("clarity", 4)] * 2
     assert found["means"] == {"relevance": 4.0, "clarity": 4.0, "worth": 4.0}
     shown = {one["pattern"] for one in found["grades"] if one["aspect"] == "relevance"}

@@ -124,7 +124,7 @@ def test_a_disabled_tenant_answers_that_it_is(learning: Learning, installed: Ins
         "disabled": True,
         "warnings": [],
     }
-    # What is captured meanwhile is staged.
+    # Entries captured meanwhile are staged.
     learning.failure(project, "cosine 0.9", "Steps.")
 
 

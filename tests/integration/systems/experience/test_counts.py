@@ -223,7 +223,7 @@ def test_parts_of_parts_go_back_as_they_came(learning: Learning) -> None:
     for one, into in ((first, second), (second, third)):
         roots = history.recount.roots()
         history.step("merge", roots.index(one), roots.index(into))
-    # An entry that is equal to one that was merged goes back with it.
+    # An entry equal to a merged one is split off with it.
     for step in [("capture", 1, 0), ("checkpoint", 1, 0), ("feedback", 2, 1)]:
         history.step(*step)
     history.step("split", 0, 0)

@@ -45,11 +45,11 @@ def test_answers_are_as_described(
         def holds(case: Case) -> None:
             if mode is GenerationMode.POSITIVE:
                 _name_what_is_there(case, project, entry)
-            # An empty value in a query is not sent, so that the rest may be a valid request.
+            # Empty values are not sent, so the rest may be a valid request.
             is_whole = all(map(_is_sent, (case.query or {}).values()))
             response = case.call(headers=learning.headers(role))
             is_large = response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            if is_large:  # the check does not know 413: what it refuses must be too large
+            if is_large:  # the check does not know 413: a refused request must be too large
                 assert len(response.request.body or b"") > MAX_BODY
             left_out = (
                 []

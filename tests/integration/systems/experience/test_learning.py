@@ -71,7 +71,7 @@ def test_a_rejection_and_an_approval_are_found_by_tasks(learning: Learning) -> N
         "A reviewer rejected the change at the security gate: Tokens never expire, cosine 0.80"
     )
     assert found[1]["when_to_try"] is None
-    # Failures are answered by failures alone.
+    # Only failures answer failures.
     assert learning.ask("tokens") == []
 
 
@@ -133,7 +133,7 @@ def test_equal_entries_of_several_projects_are_one_pattern(learning: Learning) -
         learning.failure(project, "The build fails, cosine 0.90", "Pin the version.")
         progress = learning.learned(project)
         assert progress["embedded"] == 2
-        # The first entry of all is merged with none; both of a project count once.
+        # The first entry is merged with none; two of the same project count once.
         assert progress["merged"] == (1 if number == 0 else 2)
         [pattern] = learning.ask("a build")
         assert pattern["success_count"] == number + 1
@@ -193,7 +193,7 @@ def test_feedback_counts_once_per_answer_and_orders_alternatives(learning: Learn
         assert (counts["success_count"], counts["failure_count"]) == (2, 0)
     order = [farther["id"], nearer["id"], another["id"]]
     assert [one["id"] for one in learning.ask("x")] == order
-    # Success elsewhere says nothing about this problem.
+    # Success with other problems says nothing about this one.
     for _ in range(3):
         again = learning.ok("POST", "/failure", {"failure_description": "x"})["query_id"]
         helped = {"query_id": again, "pattern_id": another["id"], "outcome": "helped"}

@@ -44,7 +44,7 @@ def test_what_changed_or_is_gone_is_ranked_last(learning: Learning, code: Path) 
     assert list(found) == ["cosine 0.90 of no code", "cosine 0.95 of the export"]
     assert found["cosine 0.95 of the export"] == ["docs/export.md"]
 
-    # An equal entry that knows the present content proves that it still helps.
+    # An equal entry with the present content proves that it still helps.
     capture(learning, "cosine 0.95 of the export", "docs/export.md")
     assert not any(stale(learning).values())
 

@@ -49,10 +49,10 @@ def test_a_failure_with_a_long_trace_is_found_by_its_words_and_by_its_error(
         there = trace(error, module, frames=50, root="/builds/me").replace("line 41", "line 52")
         found = local_learning.ask("our job broke tonight", error_message=there)
         assert found[0]["solution"] == f"Change {module}."
-        # Pasted into the description, and at the same place however far the words are apart.
+        # A trace pasted into the description gets the same rank, however different the words are.
         assert local_learning.ask(f"why?\n{there}")[0]["id"] == found[0]["id"]
         assert local_learning.task(f"bake a cake\n{there}")[0]["id"] == found[0]["id"]
-    # A trace that nothing knows is no reason to answer with any trace.
+    # An unknown trace must not be answered with some other trace.
     unknown = trace("RuntimeError: the oven is cold", "kitchen")
     assert local_learning.ask("the cake is flat", error_message=unknown) == []
     [shown] = [one for one in local_learning.ask(PROBLEMS[0][0]) if "prices" in one["solution"]]
@@ -72,13 +72,13 @@ def test_the_error_of_the_question_goes_first_and_decides_by_success(learning: L
     found = learning.ask("broken", error_message=trace("KeyError: 'sku'", "prices", 3, "/x"))
     assert [one["solution"] for one in found] == ["Usual.", "Rare.", "Near."]
     assert found[0]["conflicts_with"] == [found[1]["id"]]
-    # Another place in the code is another failure.
+    # The same error elsewhere in the code is another failure.
     other = learning.ask("broken", error_message=trace("KeyError: 'sku'", "stock"))
     assert [one["solution"] for one in other] == ["Near."]
-    # The line alone shows no place: what is near enough goes first by it, the rest stays away.
+    # The error line alone has no location: it ranks near entries first, and adds no others.
     line = learning.ask("broken", error_message="KeyError: 'sku'")
     assert [one["solution"] for one in line] == ["Near."]
-    # Filters hold for it as for all else.
+    # Filters apply as usual.
     assert learning.ask("broken", error_message=message, agent_type="architect") == []
     assert (
         learning.ask("broken", error_message=message, project_id=second)[0]["solution"] == "Usual."
@@ -130,6 +130,6 @@ def test_entries_of_former_rules_get_the_present_ones_by_themselves(
         )
         assert connection.scalar(finishing.select_outdated(tenant)) is None
     assert text == f"Failure: {description}\n" + "Error: KeyError: 'sku'"
-    # Embedding it again begins no other year.
+    # Embedding again does not restart the retention period.
     assert (row.embedded_at, ages) == (found_at, [found_at])
     assert finishing.FOLLOW_UP.unfinished(catalog, tenant) is None

@@ -102,7 +102,7 @@ def test_a_passage_counts_from_the_threshold_on(
 ) -> None:
     name = f"threshold-{graph}".lower()
     if graph:
-        # Every segment of an index of its own has a graph.
+        # Every segment of a dedicated index has a graph.
         monkeypatch.setattr(mapping, "flat_index_threshold", lambda spec: 0)
         guidelines.begin_with(index={"placement": "dedicated"})
     cosines = ["0.7505", "0.7495", *(f"0.{number}" for number in range(10, 40))]
@@ -282,7 +282,7 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     guidelines.begin_with()
     found = guidelines.context(record, "the first question", explain=True)
     assert found.chunks[0].file_name == "near.md"
-    assert len(found.chunks) < 5  # of five, the others are below the threshold
+    assert len(found.chunks) < 5  # the others of five are below the threshold
     assert found.threshold is not None
     assert 0.2 < found.threshold < 0.4
     for number in range(2, QUESTIONS):
@@ -297,7 +297,7 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     shown = guidelines.installation.command("thresholds", "show", record.id, "--json").json
     assert shown["thresholds"][0]["from"] == "calibration"
     assert shown["thresholds"][0]["described"] == 0.75
-    # What is set by a person counts from the next search on, in builds of the same embedder.
+    # A threshold set by an admin applies from the next search on, in builds of the same embedder.
     command = ("thresholds", "measure", record.id)
     curve = guidelines.installation.command(*command, "--json").json
     assert (curve["origin"], curve["questions"]) == ("past tasks", QUESTIONS + 1)

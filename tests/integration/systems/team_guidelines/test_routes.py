@@ -133,7 +133,7 @@ def guidelines(api: Api, address: str) -> Iterator[Guidelines]:
         document["projects"] = {"embedder": {"providers": providers}}
         with path.open("w") as stream:
             YAML().dump(document, stream)
-        # A refused body is not read, so that its connection ends.
+        # A refused body is not read, so the connection ends.
         alone = httpx.Limits(max_keepalive_connections=0)
         with httpx.Client(base_url=address, timeout=60, limits=alone) as client:
             made = Guidelines(api, address, client, server)
@@ -371,7 +371,7 @@ def test_a_document_from_its_upload_to_its_end(guidelines: Guidelines) -> None:
     assert (gone.status_code, gone.json()) == (202, {"_id": id_, "outcome": "removed"})
     assert guidelines.found(project, "seals") == set()
     assert kept_files(guidelines, project) == []
-    # The same bytes can come again, and nothing is paid for twice.
+    # The same bytes can be uploaded again, and no text is paid for twice.
     before = guidelines.embedded()
     anew = guidelines.uploaded(project, "seals.md", SEALS)
     guidelines.sync(project)
@@ -606,7 +606,7 @@ def test_a_cap_is_reached_when_it_has_less_left_than_a_passage_costs(
 
 
 def test_a_cap_is_reached_while_documents_fail_for_it(guidelines: Guidelines) -> None:
-    # What is left is enough for a passage, and not for the request with all of them.
+    # The remaining budget covers a passage, but not a request with all of them.
     project = guidelines.project("stopped", caps={"perMonth": 0.001})
     many = b"".join(b"# Part %d\n\n%b\n" % (n, SEALS * 20) for n in range(30))
     assert guidelines.send(project, "many.md", many).status_code == 202
@@ -1050,7 +1050,7 @@ def test_a_service_token_of_an_organization_covers_its_projects(guidelines: Guid
     made = command("tokens", "create", "harbour", "--organization", "--role", "admin", "--json")
     assert made.code == 0, made.err
     token = made.json["token"]
-    # It makes projects, and covers those that are made later; other organizations stay closed.
+    # The token creates projects, and covers later ones, but not other organizations.
     assert guidelines.ask("PUT", "/projects/by-token", {}, token=token).status_code == 201
     later = guidelines.project("later")
     assert guidelines.ask("GET", f"/projects/{later}", token=token).status_code == 200

@@ -79,7 +79,8 @@ def test_rules_stand_next_to_what_is_found(guidelines: Guidelines) -> None:
     paths = ["tests/test_invoice.py"]
     assert told("a unit test", paths=paths) == [always, testing, ("found.md", None)]
     assert told("Extend web/login.spec.ts") == [always, testing, ("found.md", None)]
-    # Half of the budget at most is for rules; a provider that is away takes only what is found.
+    # At most half of the budget is for rules; without a provider, only the found passages are
+    # missing.
     assert guidelines.context(record, "locators", token_budget=60).tokens <= 60
     guidelines.server.always = Status(404, reason="model_not_found")
     context = guidelines.context(record, "another task")
@@ -89,7 +90,8 @@ def test_rules_stand_next_to_what_is_found(guidelines: Guidelines) -> None:
     section = guidelines.context(record, "a third task").section
     assert section.index("British English") < section.index("Plain conventions.")
     guidelines.server.always = None
-    # A changed front matter counts with the next sync, a disabled or deleted document no more.
+    # A changed front matter applies after the next sync; disabled and deleted documents no longer
+    # apply.
     [upload] = [u for u in guidelines.catalog.uploads.all(record.id) if u.file_name == "always.md"]
     guidelines.catalog.uploads.set_enabled(record.ref, upload.id, "ada", enabled=False)
     assert told("locators again") == [("found.md", None)]

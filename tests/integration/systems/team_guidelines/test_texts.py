@@ -46,7 +46,7 @@ def test_a_text_is_replaced_by_whoever_knows_it(
         texts.put(record.ref, "third", by="ada", replaces={first.version})
     assert texts.put(record.ref, "second", by="ada", replaces={second.version}) == second
     back = texts.put(record.ref, "first", by="ada", replaces={ANY_VERSION})
-    # The same words as once before are another version, though.
+    # The same words as before are another version.
     assert back.version != first.version
     assert texts.put(record.ref, "", by="ada", replaces={back.version}).is_blank
 

@@ -80,7 +80,7 @@ def test_a_deleted_page_takes_all_that_hangs_on_it(site: Site, door: str) -> Non
         [gone] = site.lines([{"op": "delete", "type": "page", "id": "top"}])
         assert gone["outcome"] == "removed"
     else:
-        # It names a comment whose page is gone.
+        # The manifest names a comment whose page is gone.
         answer = reconcile(site, *STAYS, ("comment", "on-top"))
         assert (answer.status_code, answer.json()["removed"]) == (200, 6), answer.text
     for _ in ("at once", "after the next sync"):

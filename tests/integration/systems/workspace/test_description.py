@@ -90,7 +90,7 @@ def test_answers_are_as_described(site: Site, address: str, mode: GenerationMode
     assert len(operations) == len(OPERATIONS)
     for operation in operations:
         if mode is GenerationMode.NEGATIVE and operation.path in {"/rag/settings", "/rag/status"}:
-            continue  # what takes a tenant alone cannot be sent anything wrong
+            continue  # an operation with only a tenant has no invalid request
         codes = _codes(site, operation, mode)
         if mode is GenerationMode.POSITIVE:
             assert codes & {200, 202}, operation.label

@@ -141,7 +141,7 @@ def test_a_run_reads_what_it_has_listed_whenever_it_is_replaced(
 
     def planned(*arguments: Any, **options: Any) -> Any:
         for one in plan(*arguments, **options):
-            # It was read by the listing, which is not recorded yet.
+            # The listing has read it, but is not recorded yet.
             put(site, next(numbers))
             assert site.put("file", "clock", {**PLACED, "name": f"c{next(numbers)}.md"})
             yield one

@@ -81,7 +81,7 @@ def test_nothing_is_half_moved(tree: Tree, shared_installation: Installation) ->
             assert process.stdout.readline() == "begun\n"
             time.sleep(rng.uniform(0.2, 2.5))
             process.send_signal(signal.SIGKILL)
-        # The server notices on its own time that its client is gone, and undoes what it began.
+        # Postgres notices later that its client is gone, and rolls back.
         assert tree.put("other")[0] == build_page_scope(ROOT)
         assert wrong(tree) == []
         seen.add(tree.scopes()["sub"])

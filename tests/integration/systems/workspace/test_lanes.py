@@ -74,7 +74,7 @@ def test_an_edit_waits_for_no_listing_of_all_lines(site: Site, hasty: Driver) ->
             assert "gone" in hit["text"]
         if not run["pending"]:
             break
-    # The first three were found before; the edit, and three in each run.
+    # The first three were found before; then the edit, and three in each run.
     assert depth == [8, 4, 1, 0]
     assert len(site.hits("dotterel", top_k=20)) == LINES
     assert hasty.run_once(site.id)["added"] == 0

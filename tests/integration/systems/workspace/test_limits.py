@@ -61,7 +61,7 @@ def test_a_file_over_fifty_mib_is_refused_and_nothing_of_it_is_kept(site: Site) 
     [hit] = site.hits("dunlin")
     assert hit["source_id"] == "large"
 
-    # A byte less is taken.
+    # One byte less is accepted.
     assert (
         site.client.put(path, content=streamed(MAX_FILE_BYTES), headers=site.headers()).json()[
             "outcome"
@@ -108,7 +108,7 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
     assert (answer.status_code, len(answer.json()["lines"])) == (200, MOST_LINES)
     assert site.status()["queue_depth"] == before + MOST_LINES
 
-    # Sixteen records of nearly a MiB, and empty lines: as large as may be, and a byte larger.
+    # Sixteen records of nearly a MiB and empty lines: the maximum size, and one byte more.
     large = lines(16, "x" * 1_048_000)
     whole = large + b"\n" * (MOST_BYTES - len(large))
     for refused in (whole + b"\n", streamed_in_pieces(whole + b"\n")):
@@ -118,7 +118,7 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
     answer = posted(site, streamed_in_pieces(whole))
     assert {one["outcome"] for one in answer.json()["lines"]} == {"queued"}
     assert large_records(site) == 16
-    # Nothing of it is to be indexed here.
+    # These are never indexed.
     rows = [{"op": "delete", "type": "comment", "id": f"line-{n}"} for n in range(MOST_LINES)]
     assert {line["outcome"] for line in site.lines(rows)} == {"removed"}
     assert site.status()["queue_depth"] == before

@@ -56,7 +56,7 @@ def workspace(
             made.put(f"of-{reader.removeprefix('group:')}", inherit=False, read=[reader])
         made.put("edited", inherit=False, read=["zoe"])
         pages = [f"of-{reader.removeprefix('group:')}" for reader in READERS]
-        # A word of its own in each: words that all have rank them by chance, which edits change.
+        # Each text has a unique word: shared words would be ranked by chance, which edits change.
         texts = [{f"n{n}": f"{word_of(n)}."} for n in range(PAGES)]
         for number, text in enumerate(texts):
             made.push(text, kind="comment", on=pages[number % len(pages)])

@@ -52,7 +52,7 @@ def test_blocks_and_their_page_replace_nothing_newer(site: Site) -> None:
     late = f"block/a?page_uuid=p-1&updated_at={ELEVEN}"
     assert outcome(site, late, None, "DELETE") == (200, "outdated")
     assert stored(site, "p-1") == newest
-    # Another block of the page has a time of its own.
+    # Another block of the page has its own time.
     other = {"page_uuid": "p-1", "block": block("b", "The valve, eleven."), "updated_at": ELEVEN}
     assert outcome(site, "block/b", other) == (202, "queued")
 

@@ -108,7 +108,7 @@ def test_a_moved_subtree_takes_its_documents_along(tree: Tree) -> None:
     assert (build_page_scope("c"), build_page_scope(ROOT)) in tree.ancestors()
     assert tree.put("team", readers=("ada",), inherit=False) == (build_page_scope("team"), 0)
     assert tree.ancestors() == {(build_page_scope("c"), build_page_scope("team"))}
-    # As it is already: nothing is to be done.
+    # The page is already in this state.
     assert tree.put("a", "team") == (build_page_scope("team"), 0)
 
 
@@ -118,7 +118,7 @@ def test_each_move_is_planned_for_the_pages_that_it_has(
     tree.put("team", readers=("ada",))
     tree.put("a")
     tree.hang("a")
-    # A catalog of its own has one connection, whose statements are prepared after a few times.
+    # This catalog has one connection, which prepares statements after a few executions.
     catalog = Catalog.open(shared_installation.environment["RAG_ASSETS_DATABASE_URL"])
     try:
         for number in range(12):
@@ -151,7 +151,7 @@ def test_readers_are_rows_of_the_page_alone(tree: Tree) -> None:
     assert tree.put("a") == (build_page_scope(ROOT), 1)
     assert build_page_scope("a") not in tree.catalog.access.grants(tree.ref.id)
     tree.put(ROOT, None, kind="root", inherit=False, readers=("ada",))  # type: ignore[arg-type]
-    # What was set of the root stays, whatever is put afterwards.
+    # The readers of the root stay, whatever is pushed afterwards.
     tree.put("b")
     assert tree.catalog.access.grants(tree.ref.id) == {build_page_scope(ROOT): ["ada"]}
 
@@ -174,7 +174,7 @@ def test_a_refused_change_changes_nothing(tree: Tree) -> None:
     before = tree.lists.all(tree.ref.id)
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("a", "b", readers=("ada",))
-    # Also over pages that are not known yet.
+    # This also applies to pages that are not known yet.
     tree.put("x", "y")
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("y", "x")
@@ -200,7 +200,7 @@ def test_a_deleted_page_takes_all_that_hangs_on_it(tree: Tree) -> None:
     assert {event.payload["uri"] for event in removed} == {
         f"pushed/{uuid}/{number}" for uuid in "ab" for number in (0, 1)
     }
-    # Pushed again, it hangs on a page that is not known.
+    # Pushed again, it belongs to an unknown page.
     tree.hang("b")
     assert tree.scopes()["b"] == NOBODY
 
@@ -217,7 +217,7 @@ def test_only_pages_whose_documents_moved_are_to_be_followed(tree: Tree) -> None
     assert moved is not None
     assert "b" in moved.uuids
     tree.put("a")
-    # It was moved once more: entries that followed the first move are not where they should be.
+    # It was moved again: entries that followed the first move are outdated.
     tree.catalog.pages.mark_followed(tree.ref, moved)
     again = tree.catalog.pages.find_moved(tree.ref.id)
     assert again is not None

@@ -131,7 +131,7 @@ def test_the_same_is_found_there_and_back(workspace: Workspace) -> None:
     assert workspace.serving.vectors_beside == "answering"
     there = [workspace.found(question, **way) for question in questions for way in ways]
     for found, expected in zip(there, before, strict=True):
-        # Both stores add up the same products, in another order.
+        # Both stores add the same products in a different order.
         assert dict(found) == pytest.approx(dict(expected), abs=1e-5)
     assert not any(workspace.ask(question).degraded for question in questions)
     workspace.choose("elasticsearch")
@@ -177,7 +177,7 @@ def compared(workspace: Workspace) -> set[str]:
         "DELETE FROM BUILD.rag_chunks WHERE uri = 'public/valve.md'",
         "UPDATE BUILD.rag_chunks SET access_scope = 'public' WHERE access_scope = 'board'",
         "UPDATE BUILD.rag_chunks SET index_key = 'other' WHERE uri = 'public/valve.md'",
-        # As many entries as before, of which one is another, or two have each other's id.
+        # The number of entries is right, but one is replaced, or two have swapped ids.
         "UPDATE BUILD.rag_chunks SET entry_id = repeat('0', 32) WHERE uri = 'public/valve.md'",
         SWAPPED,
         "TRUNCATE BUILD.rag_vectors",
@@ -270,7 +270,7 @@ def test_while_it_is_away_the_index_answers(workspace: Workspace) -> None:
         assert found == pytest.approx(dict(before), abs=1e-5)
     finally:
         workspace.sql("ALTER SCHEMA away RENAME TO BUILD")
-    # What was made for it meanwhile counts: nothing rests on what that server remembers.
+    # Nothing depends on what the vector server remembers.
     workspace.sql("DROP SCHEMA BUILD CASCADE")
     workspace.page("tap", "A tap is new here.")
     workspace.driver.sync(workspace.id)
@@ -294,7 +294,7 @@ def test_a_missed_write_ends_its_answers_until_it_has_caught_up(workspace: Works
         )
         assert workspace.serving.vectors_beside == "filling"
         assert workspace.serving.vectors_retry_at is not None
-        # The follow-up of a run against a server that is away changes nothing and fails nothing.
+        # A run's follow-up with an unavailable server changes nothing and does not fail.
         FOLLOW_UP.finish(away, workspace.serving)
         assert workspace.serving.vectors_beside == "filling"
         assert FOLLOW_UP.unfinished(ctx.catalog, workspace.id) is None, (

@@ -747,7 +747,7 @@ def test_a_source_is_free_before_postgres_notices_that_its_connection_is_gone(
 def test_the_sensor_and_the_schedule_pull_what_is_due(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for most in ("_AT_ONCE", "_SLOW_RUNS"):  # tenants of other tests are due as well
+    for most in ("_AT_ONCE", "_SLOW_RUNS"):  # tenants of other tests are due too
         monkeypatch.setattr(f"rag_assets.systems.workspace.definitions.{most}", 1_000)
     app, other = make(every_seconds=3_600), make()
     del os.environ[other.variable]
@@ -818,7 +818,7 @@ def test_the_tree_is_pulled_and_says_who_reads_what_is_pulled(make: Make) -> Non
     assert app.site.send("GET", "/rag/access?page_uuid=crm&principal=ann").json()["readable"]
     assert app.pull().pages == 0
 
-    # A move, other readers, and rows that are no pages.
+    # A move, other readers, and rows that are not pages.
     app.do("UPDATE places SET readers = '{bob}' WHERE id = '1'")
     app.do("UPDATE places SET parent = NULL WHERE id = 'crm'")
     app.do("INSERT INTO places (id, kind) VALUES ('odd', 'folder'), ('no id', 'page')")
@@ -847,7 +847,7 @@ def test_pages_that_are_gone_from_the_database_go_by_a_scan_and_many_are_held(ma
     [event] = app.site.catalog.events.latest(app.site.id, kind="deletions_held", limit=1)
     assert event.payload == {"source": "app (tree)", "vanished": 59}
     assert app.pull(scan=True, allow_deletes=True).pages_removed == 59
-    # A page that another one still names as its parent stays above it.
+    # A page that another one still names as its parent stays in the tree.
     app.do("DELETE FROM places WHERE id = '1'")
     assert app.pull(scan=True).pages_removed == 0
     assert app.site.send("GET", "/rag/tree/1").status_code == 200

@@ -628,12 +628,12 @@ def test_a_block_is_asked_about_by_its_page(site: Site) -> None:
     hidden = site.send("GET", "/rag/records/block/x3?page_uuid=p-2").json()
     assert (hidden["status"], hidden["chunks"]) == ("excluded", [])
     assert "archived" in hidden["reason"]
-    # Of a secret block nothing is kept, not even that there is one.
+    # Nothing about a secret block is stored, not even that it exists.
     for block_id in ("none", "x4", "Wombats"):
         answer = site.send("GET", f"/rag/records/block/{block_id}?page_uuid=p-2")
         assert answer.status_code == 404, block_id
     assert site.send("GET", "/rag/records/block/x2?page_uuid=none").status_code == 404
-    # What waits is told of as its page, and what was taken out of it is gone at once.
+    # Waiting changes are reported with their page, and removed blocks are gone immediately.
     change = {"page_uuid": "p-2", "block": _block("x1", "Numbats dig.")}
     site.put("block", "x1", change)
     path = "/rag/records/block/x1?page_uuid=p-2"

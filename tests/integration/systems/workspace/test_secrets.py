@@ -107,7 +107,7 @@ def entries(site: Site) -> str:
 def files(site: Site) -> dict[str, str]:
     """Return the contents of the installation's folder, except originals."""
     local = Path(site.driver.session.settings.local)
-    # Of originals, and of the compiled rules that find credentials.
+    # These hold originals, and the compiled rules that find credentials.
     kept = {"blobs", "cache"}
     held = [path for path in local.rglob("*") if path.is_file() and kept.isdisjoint(path.parts)]
     return {str(path): _content(path) for path in held}

@@ -113,7 +113,7 @@ def test_settings_lie_over_tenants_yaml(workspace: Workspace) -> None:
     assert shown["updated_at"]
     workspace.reconcile()
     assert workspace.send("GET", "/rag/settings").json() == shown
-    # The operator's other settings still arrive, and theirs is back with null.
+    # Other settings of the operator still apply, and null restores the operator's value.
     workspace._installation.configure(workspace.id, workspace={"resolved_comment_days": 5})
     workspace.reconcile()
     assert workspace.send("GET", "/rag/settings").json()["resolved_comment_days"] == 7
@@ -209,14 +209,15 @@ def test_a_model_of_the_operators_waits_as_well(workspace: Workspace) -> None:
     assert workspace.send("GET", "/rag/status").json()["pending_model"] == shown["pending_model"]
     [event] = workspace.catalog.events.latest(workspace.id, kind="settings_changed")
     assert event.payload == {"by": "operator", "changed": ["embedder"]}
-    # What makes the same vectors counts at once, and so does the way back.
+    # A model with the same vectors takes effect immediately, and so does the return.
     assert configured(present)["pending_model"] is None
     assert configured({**present, "seconds_per_text": 0.001})["pending_model"] is None
     in_force = workspace.catalog.tenants.get(workspace.id).config["embedder"]
     assert in_force["seconds_per_text"] == 0.001
     assert len(workspace.catalog.generations.live(workspace.id)) == 1
 
-    # Over it, the application's own model waits; without one the operator's does again.
+    # The application's model waits instead of the operator's; without it the operator's waits
+    # again.
     assert configured(other)["pending_model"]["dimensions"] == 16
     assert workspace.patch(provider="local")["pending_model"]["provider"] == "local"
     assert workspace.patch(provider=None)["pending_model"]["dimensions"] == 16
@@ -253,7 +254,7 @@ def test_switched_on_by_the_operators_default_it_is_indexed_again_as_well(
     assert waiting(workspace) == 1
     [requested] = workspace.catalog.events.latest(workspace.id, kind="reindex_requested")
     assert (requested.payload["scope"], requested.payload["by"]) == ("tenant", "jwt:ann")
-    # On already: nothing more is to be done.
+    # It is already enabled, so there is nothing to do.
     workspace.sync()
     workspace.patch(enabled=True)
     assert waiting(workspace) == 0

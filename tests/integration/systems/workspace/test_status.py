@@ -103,14 +103,14 @@ def test_numbers_are_what_there_is(site: Site) -> None:
     site.put("page", "p-1", {"title": "Otters", "blocks": []})
     site.put("page", "p-2", {"title": "Badgers", "blocks": []})
     assert told(site) == (2, 0, 0)
-    # A comment that was resolved long ago, and a file without content, wait for nothing.
+    # A comment that was resolved long ago, and a file without content, do not wait.
     comment = {"page_uuid": "p-1", "text": "An old otter."}
     site.put("comment", "old", {**comment, "resolved_at": LONG_AGO.isoformat()})
     site.put("file", "f-1", {"page_uuid": "p-2", "name": "f.pdf"})
     assert told(site) == (2, 2, 0)
     site.sync()
     assert told(site) == (0, 2, 0)
-    # One that cannot be read fails; one without text is left out as it is.
+    # An unreadable file fails; a file without text is left out.
     site.put("file", "f-2", {"page_uuid": "p-1", "name": "f.pdf"})
     for name, content in (("f-1", b"%PDF-1.7\nno more than that"), ("f-2", _empty_pdf())):
         assert site.put_content(name, content).status_code == 202
@@ -118,12 +118,12 @@ def test_numbers_are_what_there_is(site: Site) -> None:
     site.sync()
     assert told(site) == (0, 2, 1)
     assert became(site) == {"indexed": 2, "excluded": 2, "failed": 1}
-    # What failed and is pushed again waits as any other.
+    # A failed file that is pushed again waits like any other.
     assert site.put_content("f-1", b"%PDF-1.7\nno more than this").status_code == 202
     assert told(site) == (1, 2, 0)
     site.sync()
     assert told(site) == (0, 2, 1)
-    # Each is told of what they read.
+    # Each person sees the figures of what they read.
     assert told(site, role="member", subject="ann") == (0, 2, 0)
     assert told(site, role="member", subject="bob") == (0, 0, 1)
     assert told(site, role="guest", subject="eve") == (0, 0, 0)
@@ -147,7 +147,7 @@ def test_what_is_archived_waits_to_leave_and_then_is_out(site: Site) -> None:
     assert told(site) == (1, excluded, failed)
     site.sync()
     assert told(site) == (0, excluded, failed)
-    # What is back as it was waits as well: it is in no build.
+    # A restored record waits too, because it is in no build.
     site.send("PUT", "/rag/tree/db", {"kind": "database", "archived": True})
     site.sync()
     site.send("PUT", "/rag/tree/db", {"kind": "database"})
@@ -168,7 +168,7 @@ def test_each_is_told_of_what_they_would_read_and_nothing_of_others(site: Site) 
     resolved = {"page_uuid": "p-a", "text": "Old.", "resolved_at": LONG_AGO.isoformat()}
     site.put("comment", "p-a-old", resolved)
     each = {who: {"role": role, "subject": who} for who, role in READERS}
-    # Never listed: whoever reads the page is told that they wait.
+    # They were never listed: everybody who reads the page sees that they wait.
     before = {who: told(site, **by) for who, by in each.items()}
     agree(site, each)
     site.sync()
@@ -187,7 +187,7 @@ def test_each_is_told_of_what_they_would_read_and_nothing_of_others(site: Site) 
     assert {who: left[who][0] for who in each} == dict.fromkeys(each, 0)
     assert {who: left[who][1] - after[who][1] for who in each} == {"ann": 4, "bob": 4, "eve": 0}
     agree(site, each)
-    # A grant of what is out holds at once, as well as its revocation.
+    # Grants and revocations of excluded pages take effect immediately.
     site.send("PUT", "/rag/tree/p-a", {"inherit": False, "read": ["bob"], "archived": True})
     assert told(site, **each["ann"])[1] == left["ann"][1] - 3, "with its resolved comment"
     assert told(site, **each["bob"])[1] == left["bob"][1] + 3
@@ -223,19 +223,19 @@ def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> No
     site.sync()
     assert told(site) == (0, excluded + 1, failed)
     site.send("PATCH", "/rag/settings", {"resolved_comment_days": 60})
-    # The one of the first test is not too old any more, either.
+    # The first test's comment is not too old any more, either.
     assert told(site) == (2, excluded - 1, failed)
     site.sync()
     assert told(site) == (0, excluded - 1, failed)
     site.send("PATCH", "/rag/settings", {"resolved_comment_days": None})
     site.sync()
     assert told(site) == (0, excluded, failed)
-    # Resolved long ago while it is found: it waits to leave, and no longer.
+    # A comment that is found, but was resolved long ago, waits to be removed.
     site.put("comment", "c-1", {**comment, "resolved_at": LONG_AGO.isoformat()})
     assert told(site)[0] == 1
     site.sync()
     assert told(site) == (0, excluded + 1, failed)
-    # Whoever may not read its page any more is not told that it is there.
+    # A caller who may no longer read its page does not learn that it exists.
     path = "/rag/records/comment/c-1"
     assert site.send("GET", path, role="member").json()["status"] == "excluded"
     site.grant("p-1", principal="bob")
@@ -255,7 +255,7 @@ def test_what_only_the_next_build_has_waits_until_that_answers(site: Site) -> No
     named = {"tenant": site.id, "id": record_document_id("pushed", "template", "next")}
     with site.catalog.database.begin() as connection:
         key = connection.scalar(held, named)
-        # As where the model of the serving build could not embed it, and that of the next one can.
+        # As if the serving build's model could not embed it, but the next one's can.
         connection.execute(change, {**named, "key": None})
     status = site.status()
     record = site.send("GET", "/rag/records/template/next").json()

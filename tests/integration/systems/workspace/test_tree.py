@@ -63,7 +63,7 @@ def test_a_move_holds_with_its_answer_and_entries_follow(
     workspace.put("b", parent="a")
     workspace.push({"a": "alpha marka", "b": "beta markb"})
     workspace.sync()
-    # As a guest he does not read what entries were before.
+    # As a guest he may not read the entries of the former scope.
     bob, guest = Person("bob"), Person("bob", "guest")
     assert found(workspace, ADA) == found(workspace, bob) == {"marka", "markb"}
     assert found(workspace, guest) == set()
@@ -108,7 +108,7 @@ def test_guests_read_only_what_names_them(workspace: Workspace) -> None:
     assert found(workspace, Person("eve", "guest")) == set()
     listed = workspace.send("GET", "/rag/documents", by=GUEST).json()["documents"]
     assert {one["title"] for one in listed} == {"beta markb", "gamma markc"}
-    # Only the names of their own: no guest is a member by being called so.
+    # Guests have only their own names: a guest called members is not a member.
     refused = workspace.send("GET", "/rag/documents", by=Person("members", "guest"))
     assert refused.status_code == 401
 
@@ -147,7 +147,7 @@ def test_what_is_out_leaves_the_index_and_comes_back_without_an_embedding(
         assert found(workspace, ADA) == set()
         workspace.sync()
         assert entry_scopes(workspace, shared_installation) == {}
-        # What is pushed meanwhile waits, and is not sent to anybody.
+        # Records pushed meanwhile wait, and are sent to nobody.
         workspace.push({"r2": "row markb anew"}, kind="db_row", on="db")
         assert workspace.sync()["embedded"] == 0
         status = workspace.send("GET", "/rag/status", by=ADMIN).json()
@@ -175,7 +175,7 @@ def test_within_is_these_pages_and_all_below(workspace: Workspace) -> None:
     assert within(Person("bob"), "b") == {"markb", "markc"}
     assert within(ADA, "c") == within(ADA, "unknown") == set()
     assert within(ADA, "root") == {"marka", "markb", "markd"}
-    # A page that moves takes along what is asked about.
+    # A moved page takes its subpages with it.
     workspace.put("d", parent="a")
     assert within(ADA, "a") == {"marka", "markb", "markd"}
     call = {
@@ -337,7 +337,7 @@ def test_what_became_of_a_record_of_a_page_that_is_out_is_told_to_its_readers(
             assert told(ADA, "page/bobs") is None
             workspace.sync()
         workspace.send("DELETE", "/rag/records/comment/never", by=ADMIN)
-    # Nobody reads what is archived below a page that is not known.
+    # Nobody reads an archived page below an unknown one.
     workspace.put("page", parent="unknown", archived=True)
     assert told(ADA, "page/page") is None
     assert told(bob, "page/bobs") is None

@@ -99,7 +99,7 @@ def test_a_wait_begins_with_the_first_push_and_ends_when_it_is_found(waits: Wait
     pushed("p-2", "Badgers at night")
     waits.begins("p-2")
     waits.step()
-    # Pushed again, it waits since the first time; so does one that was never listed.
+    # If pushed again, it has been waiting since the first push; so has one that was never listed.
     pushed("p-2", "Badgers by day")
     pushed("p-1", "Otters by day")
     waits.begins("p-2", "p-1")
@@ -107,7 +107,7 @@ def test_a_wait_begins_with_the_first_push_and_ends_when_it_is_found(waits: Wait
     waits.list()
     waits.is_told()
     waits.step()
-    # What is pushed after the listing waits for itself, once the listed one is found.
+    # A push after the listing waits separately, once the listed version is found.
     pushed("p-2", "Badgers in the morning")
     waits.is_told()
     waits.ends("p-1")
@@ -148,7 +148,7 @@ def test_a_record_that_is_pushed_while_it_is_listed_waits_since_that_push(
         )
         listed, pushed = connection.execute(of_page).one()
         assert listed != pushed
-        # The listed one is found.
+        # The listed version is found.
         found = update(documents).where(documents.c.tenant == site.id).values(status="READY")
         connection.execute(found)
     waits.since = {"p-1": waits.now}
@@ -170,7 +170,7 @@ def test_a_wait_for_what_was_asked_for_again_goes_on_through_listings_and_failur
     waits.step()
     assert site.send("POST", "/rag/reindex", {"scope": "workspace"}).status_code == 202
     waits.is_told()
-    # Deferred, as for a provider's batch, and listed again.
+    # It is deferred, as for a provider's batch, and listed again.
     with site.catalog.database.begin() as connection:
         rows = connection.execute(
             select(documents.c.document_id, documents.c.document_key).where(
@@ -201,7 +201,7 @@ def test_what_leaves_and_comes_back_waits_since_then(waits: Waits) -> None:
     site.sync()
     waits.is_told()
     waits.step()
-    # Of two pages each has its own time.
+    # Each of two pages has its own time.
     site.send("PUT", "/rag/tree/first", {**database, "archived": True})
     waits.begins("first")
     waits.step()
@@ -209,7 +209,7 @@ def test_what_leaves_and_comes_back_waits_since_then(waits: Waits) -> None:
     waits.begins("second")
     waits.step()
     site.send("PUT", "/rag/tree/first", database)
-    # It is back before it left, and waits to be looked at since then.
+    # It was restored before it was removed, and has been waiting since then.
     waits.since["first"] = waits.now
     waits.is_told()
     site.sync()
@@ -246,7 +246,7 @@ def test_a_comment_waits_since_other_days_take_it_out_or_bring_it_back(waits: Wa
     waits.ends()
     site.installation.configure(site.id, workspace=None)
     site.sync()
-    # A deleted one waits to leave.
+    # A deleted record waits to be removed.
     waits.step()
     site.send("DELETE", "/rag/records/comment/c-wait")
     waits.begins("c-wait")

@@ -44,7 +44,7 @@ def test_the_commands_that_make_a_workspace_run_as_written(
         shlex.split(re.sub(r"^ADMIN_TOKEN=\$\((.*) \| jq .*\)$", r"\1", line), comments=True)
         for line in lines
     ]
-    # Nothing else answers before the servers do, and nothing comes after what stays in front.
+    # No command works before the servers run, and a command in the foreground must be the last.
     assert commands.pop(0) == ["rag-assets", "up"]
     assert commands.pop() == ["rag-assets", "serve", "&"]
     monkeypatch.setattr("sys.stdin", io.StringIO("sk-of-a-test-0123456789\n"))

@@ -87,7 +87,7 @@ def workspace(
     ("prepared", "refused"),
     [
         ((), True),
-        # It may use the extension, and make nothing of its own.
+        # The role may use the extension, but not create anything.
         (("CREATE EXTENSION vector",), True),
         (("CREATE EXTENSION vector", "GRANT CREATE ON DATABASE {name} TO {role}"), False),
     ],

@@ -101,7 +101,7 @@ class Interfaces:
         for kind, id_ in asked.records:
             answer = self.workspace.send("GET", f"/rag/records/{kind}/{id_}", by=person)
             assert answer.status_code in {200, 404}, answer.text
-            # A refusal repeats what was asked for.
+            # A refusal repeats the request.
             told += [answer.text] if answer.status_code == 200 else []
         return "\n".join(told)
 
@@ -167,7 +167,7 @@ def interfaces_of(
         yield made
     finally:
         for agent in made.agents.values():
-            # It ends when its input does; the block closes what it has open.
+            # The process ends when its input does; the block closes its pipes.
             with agent:
                 pass
 

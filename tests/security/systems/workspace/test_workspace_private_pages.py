@@ -124,7 +124,7 @@ def test_an_admin_learns_nothing_of_a_page_that_they_do_not_read(site: Site) -> 
         assert found == set()
         assert good >= 11
         site.sync()
-    # The credential is told of, with what the rule needs, and no more.
+    # The event about the credential has only the described fields.
     events = site.send("GET", "/rag/events?kind=secret_dropped&limit=1000").json()["events"]
     payloads = [event["payload"] for event in events]
     assert {payload["type"] for payload in payloads} >= {"page", "comment", "file", "db_row"}
@@ -183,7 +183,7 @@ def test_a_writer_is_told_what_became_of_each_record_and_nothing_that_it_says(si
     assert "tree" in outside["reason"]
     assert site.send("GET", "/rag/records/page/outside").status_code == 404
     assert site.send("GET", "/rag/status", role="writer").json()["failed"] == 1
-    # Also where the writer's own name is among the readers.
+    # This also holds if the writer is among the readers.
     for subject in ("ann", "bob"):
         by = {"role": "writer", "subject": subject}
         found, good = told(asked(site, **by))

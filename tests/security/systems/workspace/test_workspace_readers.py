@@ -230,7 +230,7 @@ def world(
         driver,
         f"readers-{seed}",
         chat_model=model,
-        # By vectors that mean nothing, a mark is anywhere in a ranking.
+        # Meaningless vectors put a mark anywhere in a ranking.
         retrieval={"mode": "text"},
         workspace={"vector_backend": back_end_of(seed)},
     ) as workspace:
@@ -251,7 +251,7 @@ def world(
             mark, on = f"markc{number}", rng.choice(sorted(parents))
             workspace.push({mark: f"harbour {mark}"}, kind="comment", on=on)
             made.marks[mark] = on
-        # In any order: most pages come before the one above them.
+        # In random order most pages come before their parents.
         for uuid in rng.sample(sorted(parents), PAGES):
             read = rng.sample(NAMES, rng.choice([0, 0, 0, 1, 2]))
             inherit = rng.random() < 0.85
@@ -319,15 +319,15 @@ def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
     if interface in WHOLE:
         allowed, about = readable, readable
     elif interface is Interfaces.record:
-        # Who would read what is left out is told that it is.
+        # Readers of an excluded page learn that it is excluded.
         told_of = {uuid for uuid in pages if world.oracle.would_read(person, uuid)}
         allowed, about = world.marked(told_of), {id_ for _, id_ in asked} & readable
     elif interface is Interfaces.events:
-        # Admins alone are told of documents; of those that were deleted as well.
+        # Only admins see documents, including deleted ones.
         allowed, about = readable | world.formerly_read(person), readable
         about = about if person.role == "admin" else set()
     here = (step, person, interface.__name__, within, by_vectors)
-    # A hit has the titles of the pages above it that its caller reads.
+    # A hit contains the titles of those ancestors that its caller reads.
     paths = (
         world.oracle.path(world.marks[mark]) or () for mark in found & allowed & {*world.marks}
     )
@@ -344,7 +344,7 @@ def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
 
 def drawn(world: World, below: Set[str]) -> tuple[tuple[str, str], ...]:
     """Draw the records of a question: some of all, and some below a page."""
-    # Of what lies below a page there is more to be told than of twelve pages of two hundred.
+    # A sample of two hundred pages would rarely hit those below a page.
     some = world.rng.sample(sorted(world.marks), min(ASKED // 2, len(world.marks)))
     more = world.rng.sample(sorted(below), min(ASKED // 2, len(below)))
     marks = sorted({*some, *more})
