@@ -61,7 +61,7 @@ RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_lengt
 
 
 @dataclass(frozen=True, slots=True)
-class AskedProject:
+class ProjectRequest:
     """A request about a project.
 
     Attributes:
@@ -97,18 +97,20 @@ async def _resolve_project(
     project_id: ProjectId,
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> AskedProject:
+) -> ProjectRequest:
     turn = identity.organization or min(identity.tenants, default="")
     find = partial(find_project_tenant, backend.catalog, identity.tenants, project_id)
     found = await backend.run(turn, identity.name, find)
     request.state.tenant = found
-    return AskedProject(identity, backend, project_id, found)
+    return ProjectRequest(identity, backend, project_id, found)
 
 
-async def _require_admin(asked: Annotated[AskedProject, Depends(_resolve_project)]) -> AskedProject:
+async def _require_admin(
+    asked: Annotated[ProjectRequest, Depends(_resolve_project)],
+) -> ProjectRequest:
     asked.identity.require_admin()
     return asked
 
 
-ProjectDependency = Annotated[AskedProject, Depends(_resolve_project)]
-AdministeredDependency = Annotated[AskedProject, Depends(_require_admin)]
+ProjectDependency = Annotated[ProjectRequest, Depends(_resolve_project)]
+AdministeredDependency = Annotated[ProjectRequest, Depends(_require_admin)]

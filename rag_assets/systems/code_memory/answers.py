@@ -18,41 +18,41 @@ from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
-    Tree,
+    RelationTree,
     format_definitions,
     format_groups,
     format_possible_uses,
     format_relations,
     format_tests,
+    limit_lines,
     one_line,
     place,
     shown_name,
-    within_limit,
 )
-from rag_assets.systems.code_memory.retrieval.asked import build_quotation
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_file_node,
     build_node,
-    class_of_constructor,
-    file_node,
+    get_class_of_constructor,
 )
+from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
 from rag_assets.systems.code_memory.retrieval.questions import build_clarification
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
-    UsesFound,
-    find_places_of_name,
+    FoundUses,
+    find_uses_of_nodes,
+    find_uses_of_word,
     is_within,
-    uses_of_nodes,
 )
-from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, View
+from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, RelationView
 from rag_assets.systems.code_memory.retrieval.walk import (
     MOST_NODES,
     MOST_STEPS,
-    Question,
-    Walk,
+    RelationQuestion,
     Walker,
+    WalkResult,
 )
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
@@ -100,7 +100,7 @@ class _Dependents(NamedTuple):
 
     shown: Sequence[tuple[Node, Sequence[str]]]
     stated: Sequence[Relation]
-    uses: UsesFound
+    uses: FoundUses
     notes: Sequence[str]
     is_known: bool
 
@@ -143,7 +143,7 @@ class CodeAnswers:
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._several).lines(name), ""]
+            lines += [*RelationTree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
@@ -151,7 +151,7 @@ class CodeAnswers:
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
-        return within_limit(lines, notes=[*dict.fromkeys(notes)])
+        return limit_lines(lines, notes=[*dict.fromkeys(notes)])
 
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
@@ -173,9 +173,7 @@ class CodeAnswers:
         names = [*names, *(resolver.names(symbol) if symbol else ())]
         names += self._find_names_in_file(path) if path else []
         if path and not names and (below := resolver.below(path)):
-            return within_limit(
-                [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
-            )
+            return limit_lines([f"{one_line(path)} is a folder. Ask for one of its files:", *below])
         walks = self._compute_walks(names, direction="in", depth=1)
         more: list[str] = []
         if table:
@@ -185,7 +183,7 @@ class CodeAnswers:
         start_nodes = [
             node for walk in walks for node in walk.nodes if node.name in walk.start_names
         ]
-        uses = uses_of_nodes(
+        uses = find_uses_of_nodes(
             resolver.view,
             _add_members(resolver.view, start_nodes),
             stated=relations,
@@ -206,7 +204,7 @@ class CodeAnswers:
         lines = [*format_relations(relations, several=self._several)]
         lines += format_possible_uses(uses.possible, several=self._several)
         heading = resolver.shorter_path(path) if path else self._heading(name, walks)
-        return within_limit([*heading, *lines], notes=notes)
+        return limit_lines([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List everything that depends on definitions, step by step, routes and tests first."""
@@ -253,7 +251,7 @@ class CodeAnswers:
             lines = [f"No test is found that requests, calls or names {one_line(label)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         notes += [_coverage_note(resolver, counted, uses), *_suggest_search(*symbols)]
-        return within_limit([*heading, *lines], notes=notes)
+        return limit_lines([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
         """Return the nodes that depend on these definitions, directly or indirectly."""
@@ -278,12 +276,12 @@ class CodeAnswers:
 
     def _follow_by_name(
         self,
-        view: View,
-        walks: Sequence[Walk],
+        view: RelationView,
+        walks: Sequence[WalkResult],
         found: dict[NodeKey, tuple[Node, Sequence[str]]],
         start_keys: Collection[NodeKey],
         stated: list[Relation],
-    ) -> UsesFound:
+    ) -> FoundUses:
         """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
@@ -293,10 +291,10 @@ class CodeAnswers:
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
         frontier = _add_members(view, first)
-        asked: UsesFound | None = None
+        asked: FoundUses | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=stated)
+            uses = find_uses_of_nodes(view, frontier, stated=stated)
             asked = uses if asked is None else asked
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
@@ -312,7 +310,9 @@ class CodeAnswers:
                 way = found.get((owners[one.target], one.target))
                 before = (one.target,) if way is None else way[1]
                 node = (
-                    build_node(one.within) if one.within else file_node(one.source, one.repository)
+                    build_node(one.within)
+                    if one.within
+                    else build_file_node(one.source, one.repository)
                 )
                 found[key] = node, (*before, node.name)
                 if one.within is not None:
@@ -352,13 +352,13 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         uris = resolver.documents(path)
-        found = [build_node(one) for one in resolver.view.within_any(uris)]
+        found = [build_node(one) for one in resolver.view.list_definitions(uris)]
         if found:
-            return within_limit(format_definitions(found, several=True))
+            return limit_lines(format_definitions(found, several=True))
         if uris:
-            return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
+            return limit_lines(f"{uri} is there, and defines nothing by name." for uri in uris)
         below = resolver.below(path)
-        return within_limit(below) if below else self._explain_unknown(path)
+        return limit_lines(below) if below else self._explain_unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
@@ -388,14 +388,14 @@ class CodeAnswers:
         )
         left = len(targets) - _FEW
         notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
-        return within_limit(answer, notes=notes)
+        return limit_lines(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
         return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
@@ -403,7 +403,7 @@ class CodeAnswers:
         lines, notes = book.about(files, several=self._several)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
-        return within_limit(lines, notes=notes)
+        return limit_lines(lines, notes=notes)
 
     def list_hits(self, answer: SearchAnswer, question: str) -> str:
         """List hits with their locations and excerpts.
@@ -423,9 +423,9 @@ class CodeAnswers:
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
-        return within_limit(lines, notes=notes)
+        return limit_lines(lines, notes=notes)
 
-    def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
+    def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
         """Walk from the models in a table's walks, and from the relations that lead to them.
 
         Returns:
@@ -443,7 +443,7 @@ class CodeAnswers:
         followed = self._compute_walks(related[:_MOST_RELATIONS], direction="in", depth=1)
         return [*users, *followed], notes
 
-    def _list_changes(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
+    def _list_changes(self, changes: Iterable[tuple[str, WalkResult]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
@@ -458,34 +458,34 @@ class CodeAnswers:
         direction: Direction,
         depth: int,
         kinds: Sequence[str] = (),
-    ) -> list[Walk]:
+    ) -> list[WalkResult]:
         """Walk from each of these names; all walks read the same state of the relations."""
         tenant_id, walker = self.tenant.id, self._walker
 
-        def walk(view: View) -> list[Walk]:
-            questions = (Question(name, kinds, direction) for name in names)
+        def walk(view: RelationView) -> list[WalkResult]:
+            questions = (RelationQuestion(name, kinds, direction) for name in names)
             return [
                 walker.walk_in_view(view, tenant_id, question, depth=depth)
                 for question in questions
             ]
 
-        walks = walker.ask(tenant_id, self.caller, walk) if names else None
-        return walks or [Walk() for _ in names]
+        walks = walker.read_with_view(tenant_id, self.caller, walk) if names else None
+        return walks or [WalkResult() for _ in names]
 
     @property
     def _resolver(self) -> NameResolver | None:
         """Return the resolver of names for the caller; None if no build serves searches."""
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
     def _find_names_in_file(self, path: str) -> list[str]:
         """Return the names of a file's definitions; if it has none, the name of the file."""
         resolver = self._resolver
         uris = [] if resolver is None else resolver.documents(path)
-        defined = [] if resolver is None else resolver.view.within_any(uris)
+        defined = [] if resolver is None else resolver.view.list_definitions(uris)
         return [node.name for node in map(build_node, defined)] or [FILE + uri for uri in uris]
 
-    def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
+    def _heading(self, question_name: str, walks: Sequence[WalkResult]) -> Iterator[str]:
         """Yield lines that show which definitions a name refers to, unless that is obvious."""
         start_nodes = {
             node.name: node
@@ -503,7 +503,7 @@ class CodeAnswers:
             yield f"{one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
-        self, name: str, *walks: Walk, known: bool = False, first: str = ""
+        self, name: str, *walks: WalkResult, known: bool = False, first: str = ""
     ) -> str:
         """Explain that a name is unknown or unused, with similar names and possible gaps.
 
@@ -513,7 +513,7 @@ class CodeAnswers:
             known: whether the name exists.
             first: similar names with this prefix are listed first.
         """
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         if view is None or not name:
             return _NOTHING
         names = () if known else build_clarification(view, name, first=first).names
@@ -523,11 +523,11 @@ class CodeAnswers:
         read = [_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
         last = _last_name(name)
         is_name = bool(last) and not (known or first)
-        places = find_places_of_name(view, last) if is_name else NO_USES
+        places = find_uses_of_word(view, last) if is_name else NO_USES
         listed_places = format_possible_uses(places.possible, several=self._several)
         notes = [*lacking, *read, *_omitted_note(places)]
         notes += _suggest_search(name) if is_name else []
-        return within_limit([message, *listed_places], notes=notes)
+        return limit_lines([message, *listed_places], notes=notes)
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
@@ -541,13 +541,13 @@ def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | 
     return line, hit.text[start:]
 
 
-def _list_sources(walks: Iterable[Walk], kind: str) -> list[str]:
+def _list_sources(walks: Iterable[WalkResult], kind: str) -> list[str]:
     """Return the sources of the relations of a kind, without duplicates."""
     relations = (relation for walk in walks for relation in walk.relations if relation.kind == kind)
     return [*dict.fromkeys(relation.source for relation in relations)]
 
 
-def _coverage_note(resolver: NameResolver, counted: str, uses: UsesFound = NO_USES) -> str:
+def _coverage_note(resolver: NameResolver, counted: str, uses: FoundUses = NO_USES) -> str:
     """Return how much an answer contains, and how each language's files were read.
 
     Args:
@@ -560,7 +560,7 @@ def _coverage_note(resolver: NameResolver, counted: str, uses: UsesFound = NO_US
     return "; ".join(filter(None, (*parts, resolver.coverage())))
 
 
-def _omitted_note(uses: UsesFound) -> list[str]:
+def _omitted_note(uses: FoundUses) -> list[str]:
     return [f"at least {format_count(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
@@ -580,12 +580,14 @@ def _suggest_search(*questions: str) -> list[str]:
     return [f"every place of the name: rg -nFw {patterns}"]
 
 
-def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
+def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
     """Return definitions with their members: whoever uses a method also uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
-    members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
+    members = (
+        [one for one in view.list_definitions(uris) if one.name.startswith(names)] if names else []
+    )
     for member in members:
         found.setdefault((member.source, member.name), build_node(member))
     return [*found.values()]
@@ -607,7 +609,7 @@ def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
         yield f"{one_line(said)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
-def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
+def _overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
     """Yield one line per route with its targets, since one route may fill a whole answer."""
     for name, walk in zip(routes, walks, strict=True):
         runs = [
@@ -618,7 +620,7 @@ def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
 
 
-def _list_gap_notes(walk: Walk) -> list[str]:
+def _list_gap_notes(walk: WalkResult) -> list[str]:
     return [] if walk.complete else [f"this may lack something: {walk.why}"]
 
 
@@ -628,7 +630,7 @@ def _owner(name: str) -> str:
     return name[:at] if at > 0 else ""
 
 
-def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, ...]]:
+def _shortest_paths(walk: WalkResult, start_names: set[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each node, the shortest path of names from a start of the walk to it."""
     ways: dict[str, tuple[str, ...]] = {
         node.name: (node.name,) for node in walk.nodes if node.name in start_names
@@ -645,7 +647,7 @@ def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, .
     while frontier:
         new = []
         for name in frontier:
-            for user in (*using.get(name, ()), *using.get(class_of_constructor(name), ())):
+            for user in (*using.get(name, ()), *using.get(get_class_of_constructor(name), ())):
                 if user not in ways:
                     ways[user] = (*ways[name], user)
                     new.append(user)

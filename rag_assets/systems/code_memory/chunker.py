@@ -135,7 +135,7 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
     # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
     passages = pack(parsed, grammar, limits, grouping)
-    names = _Names(request.parsed.text, found)
+    names = _DefinitionFinder(request.parsed.text, found)
     return [names.add_definition(passage) for passage in passages]
 
 
@@ -173,7 +173,7 @@ def _statement_cuts(found: Sequence[Unit]) -> Cuts:
     return cuts
 
 
-class _Names:
+class _DefinitionFinder:
     """Determines the definition of each passage from the units in it."""
 
     def __init__(self, text: str, found: Sequence[Unit]) -> None:

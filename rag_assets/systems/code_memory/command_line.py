@@ -40,7 +40,7 @@ def show_relations(
 ) -> None:
     """Print the relations of a name."""
     session.require_trusted_grants(caller.principals)
-    walk = Walker(session.catalog).relations(
+    walk = Walker(session.catalog).walk_from_name(
         tenant,
         caller,
         name,
@@ -77,7 +77,7 @@ def show_symbols(
 ) -> None:
     """Print the definitions of a name."""
     session.require_trusted_grants(caller.principals)
-    found = Walker(session.catalog).symbols(tenant, caller, name=name)
+    found = Walker(session.catalog).find_definitions(tenant, caller, name=name)
     if as_json:
         print_json({"symbols": found})
         return

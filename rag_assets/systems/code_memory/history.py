@@ -153,11 +153,11 @@ def read_history(
     Raises:
         ListingFailed: the commit, or the file in it, cannot be read.
     """
-    return _Walk(repository, path).follow(commit, lines, most)
+    return _HistoryWalk(repository, path).follow(commit, lines, most)
 
 
 @dataclass(slots=True)
-class _Walk:
+class _HistoryWalk:
     """Walks from a commit back to its ancestors, newest first."""
 
     _repository: Repository

@@ -59,7 +59,7 @@ def can_contain_blocks(content: bytes) -> bool:
     return not first.startswith(b"#!") or _SHELLS.fullmatch(first.rstrip()) is not None
 
 
-def new_hook(block: str, kept: str | None) -> bytes:
+def build_hook(block: str, kept: str | None) -> bytes:
     """Return a new hook with one block; it runs the kept former hook, in the same folder, last."""
     return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
 
@@ -129,7 +129,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     told_folder = hooked_folder(local)
     told_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     block = build_hook_block(tenant, str((told_folder / tenant).absolute()))
-    folder = hooks_folder(repository)
+    folder = find_hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
     changed, kept = [], []
     for name in NAMES:
@@ -137,7 +137,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         content = _read_hook(hook)
         whole = hook.is_symlink() or not os.access(hook, os.X_OK)
         if content is None:
-            _write_hook(hook, new_hook(block, None))
+            _write_hook(hook, build_hook(block, None))
         elif can_contain_blocks(content) and (is_ours(content) or not whole):
             new = insert_block(content, tenant, block)
             if new == content:
@@ -145,7 +145,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
             _write_hook(hook, new)
         else:
             _rename_former_hook(hook)
-            _write_hook(hook, new_hook(block, name + KEPT_SUFFIX))
+            _write_hook(hook, build_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -160,7 +160,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
         ConfigurationError: hooks are switched off in this repository.
         ListingFailed: the folder is not a repository.
     """
-    folder = hooks_folder(repository)
+    folder = find_hooks_folder(repository)
     changed = []
     for name in NAMES:
         hook = folder / name
@@ -181,7 +181,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
     return ChangedHooks(folder, tuple(changed))
 
 
-def hooks_folder(repository: Path) -> Path:
+def find_hooks_folder(repository: Path) -> Path:
     """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
 
     The repository's own configuration must name a folder below its `.git`, because the repository

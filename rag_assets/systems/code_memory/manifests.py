@@ -13,7 +13,7 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
-from rag_assets.systems.code_memory.settings.entries import ITEM, Entry, Path
+from rag_assets.systems.code_memory.settings.entries import ITEM, Path, SettingsEntry
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
 _REQUIREMENT: Final = re.compile(
@@ -24,7 +24,7 @@ _IN_TABLE: Final = 2
 """Length of a key's path if the key is in a top-level table."""
 
 
-def facts_of_entries(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the facts of a manifest; for any other file, yield nothing.
 
     Args:
@@ -34,9 +34,9 @@ def facts_of_entries(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     return iter(()) if made is None else made(entries)
 
 
-def _dependency(place: Entry | re.Match[str], package: str) -> Fact:
+def _dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
     """Return the fact that a manifest depends on a package."""
-    span = (place.start, place.end) if isinstance(place, Entry) else place.span()
+    span = (place.start, place.end) if isinstance(place, SettingsEntry) else place.span()
     return Fact("depends_on", *span, "", {"package": package})
 
 
@@ -47,7 +47,7 @@ _NPM: Final = frozenset(
 )
 
 
-def _iter_json_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_json_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if len(path) != _IN_TABLE or value is None or path[1] == ITEM:
@@ -73,7 +73,7 @@ _LISTS_BY_GROUP: Final = frozenset(
 )
 
 
-def _iter_toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_toml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
@@ -86,7 +86,7 @@ def _iter_toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
             yield _dependency(entry, names.get(path) or path[-1])
 
 
-def _iter_requirements(entries: Iterable[Entry]) -> Iterator[Fact]:
+def _iter_requirements(entries: Iterable[SettingsEntry]) -> Iterator[Fact]:
     """Yield the dependencies on required packages: `x[y] >= 1; python_version < "4"`."""
     for entry in entries:
         if required := _REQUIREMENT.match(entry.value or ""):
@@ -106,7 +106,7 @@ def _holds_packages(table: Path) -> bool:
 _PUB: Final = frozenset({"dependencies", "dev_dependencies"})
 
 
-def _iter_yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_yaml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the dependencies in the manifest of a Dart package or a conda environment."""
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     for entry in entries if tops & {"environment", "channels"} else ():
@@ -123,7 +123,7 @@ def _iter_yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
 _CFG: Final = frozenset({"install_requires", "setup_requires", "tests_require"})
 
 
-def _iter_ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_ini_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         base = entry.path[:-1] if entry.path[-1] == ITEM else entry.path
         is_list = base[:1] == ("options.extras_require",) or (
@@ -133,7 +133,7 @@ def _iter_ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
             yield from _iter_requirements([entry])
 
 
-_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[Entry]], Iterator[Fact]]]] = {
+_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
     "ini": _iter_ini_facts,
     "json": _iter_json_facts,
     "toml": _iter_toml_facts,
@@ -198,7 +198,7 @@ def _go_module_facts(text: str) -> Iterator[Fact]:
             yield Fact("depends_on", start, end, "", {"package": found["name"]})
 
 
-def swift_facts(text: str) -> Iterator[Fact]:
+def iter_swift_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in Package.swift, and the modules that its sources import."""
     for pattern in (_SWIFT, _PRODUCT):
         yield from (_dependency(found, found["name"]) for found in pattern.finditer(text))

@@ -15,9 +15,9 @@ from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
 from rag_assets.systems.code_memory.languages.tags import tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import one_line
-from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
+from rag_assets.systems.code_memory.reading import READ_FOR_USE, get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, build_node
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.names import (
@@ -52,7 +52,7 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 class NameResolver:
     """Resolves names within the part of the index that a caller may read."""
 
-    view: View
+    view: RelationView
     tenant: Tenant
 
     def find_routes(self, said: str) -> list[Node]:
@@ -85,14 +85,16 @@ class NameResolver:
         """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.edges(sorted(names | self._find_methods(names)), "in").edges
+        edges = self.view.find_edges_of_names(sorted(names | self._find_methods(names)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(tuple(members)))
         ]
-        return _sort_routes(build_node(one) for one in self.view.defined([*dict.fromkeys(found)]))
+        return _sort_routes(
+            build_node(one) for one in self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        )
 
     def symbols(self, said: str) -> list[Node]:
         """Return the definitions that a name refers to, as written or as spelled in the index."""
@@ -104,7 +106,7 @@ class NameResolver:
 
     def names(self, said: str) -> list[str]:
         """Return the names of the nodes from which a walk for this name starts."""
-        if said.startswith(tuple(PREFIXES)) or self.view.named(said):
+        if said.startswith(tuple(PREFIXES)) or self.view.find_by_name(said):
             return [said]
         found = self.symbols(said) or self.within(said)
         return [*dict.fromkeys(node.name for node in found)] or [said]
@@ -116,7 +118,7 @@ class NameResolver:
             if found := self._list_tables(name):
                 return found
         models = [node.name for name in spelled for node in self._find_definitions(name)]
-        edges = self.view.edges(models, "out").edges if models else []
+        edges = self.view.find_edges_of_names(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
         usual = [table for name in spelled for table in self._list_tables(table_of_class(name))]
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
@@ -150,12 +152,14 @@ class NameResolver:
 
     def within(self, said: str) -> list[Node]:
         """Return the definitions of the files that a path refers to."""
-        return [*map(build_node, self.view.within_any(self.documents(said)))]
+        return [*map(build_node, self.view.list_definitions(self.documents(said)))]
 
     def coverage(self) -> str:
         """Return how the files of each language were read, for the end of an answer about uses."""
         counts = Counter(filter(None, map(_language, self._uris)))
-        unread = sum(_language(file.uri) != "" for file in self.view.without_names(_OF_FILES))
+        unread = sum(
+            _language(file.uri) != "" for file in self.view.list_unscanned_documents(_OF_FILES)
+        )
         by_name = tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -176,10 +180,10 @@ class NameResolver:
     def _find_exact_path(self, path: str) -> list[str]:
         """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
-        return [file.uri for file in self.view.files([FILE + uri for uri in uris]) if file.uri]
+        return [file.uri for file in self.view.find_files([FILE + uri for uri in uris]) if file.uri]
 
     def _find_definitions(self, name: str) -> list[Node]:
-        return [*map(build_node, self.view.named(name))]
+        return [*map(build_node, self.view.find_by_name(name))]
 
     def _list_tables(self, name: str) -> list[str]:
         found = [
@@ -189,13 +193,13 @@ class NameResolver:
         ]
         if found:
             return [*dict.fromkeys(found)]
-        return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
+        return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _find_methods(self, names: Iterable[str]) -> set[str]:
         """Return the definitions in the documents of these classes, including their methods."""
         nodes = [node for name in names for node in self._find_definitions(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
-        return {one.name for one in self.view.within_any(uris)}
+        return {one.name for one in self.view.list_definitions(uris)}
 
     def _find_inherited(self, said: str) -> list[Node]:
         """Return the member of the nearest base class that a class inherits under this name."""
@@ -203,7 +207,9 @@ class NameResolver:
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_definitions(owner)} if owner else set()
             for _ in range(_MOST_BASES):
-                edges = self.view.edges(sorted(classes), "out").edges if classes else ()
+                edges = (
+                    self.view.find_edges_of_names(sorted(classes), "out").edges if classes else ()
+                )
                 classes = {edge.target for edge in edges if edge.kind == "extends"}
                 members = (
                     self._find_definitions(f"{class_}{mark}{last}") for class_ in sorted(classes)
@@ -215,21 +221,21 @@ class NameResolver:
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as a method of any class."""
         wanted = {name.lower() for name in spelled}
-        like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
+        like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
         found = [build_node(one) for one in like if _last_part(one.name).lower() in wanted]
         return found[:MOST_MEANT]
 
     @property
     def _uris(self) -> list[str]:
         """Return the URIs of all files; they are read only if no file has exactly the path."""
-        found = self.view.documents([*_OF_FILES])
+        found = self.view.list_documents([*_OF_FILES])
         return [one.uri for one in found if get_repository_source(one.source) == one.source]
 
 
 def _language(uri: str) -> str:
     """Return the language of a program file; "" for other files."""
     media_type = find_repository_type(path_from_uri(uri)) or ""
-    language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
+    language = get_language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language
 
 

@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
-from rag_assets.systems.code_memory.retrieval.walk import Walk
+from rag_assets.systems.code_memory.retrieval.walk import WalkResult
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -26,7 +26,7 @@ _FILE: Final = "file:"
 _ROUTE: Final = "route:"
 
 
-def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
+def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return the first lines that fit into the token limit, how many are omitted, and notes."""
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
@@ -82,14 +82,14 @@ def shown_name(name: str) -> str:
     return ".".join(kept[first_type:])
 
 
-class Tree:
+class RelationTree:
     """The relations of a walk as an indented tree; each node is expanded only once.
 
     Args:
         several: whether the tenant has several repositories.
     """
 
-    def __init__(self, walk: Walk, *, several: bool) -> None:
+    def __init__(self, walk: WalkResult, *, several: bool) -> None:
         self._nodes: Mapping[str, Node] = {node.name: node for node in walk.nodes}
         self._several = several
         self._from: dict[str, list[Relation]] = {}

@@ -83,7 +83,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
         text: the text of one file.
         frameworks: the tenant's own frameworks; see all_frameworks.
     """
-    language = language_of_type(media_type)
+    language = get_language_of_type(media_type)
     try:
         reading = _read(text, media_type)
         is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
@@ -169,6 +169,6 @@ def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     ]
 
 
-def language_of_type(media_type: str) -> str:
+def get_language_of_type(media_type: str) -> str:
     """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

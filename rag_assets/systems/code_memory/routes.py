@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.api.guard import Guarded
 from rag_assets.api.problems import document_problems
-from rag_assets.systems.code_memory.access import AskedProject, ProjectDependency
+from rag_assets.systems.code_memory.access import ProjectDependency, ProjectRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
-from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker, WalkResult
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(401, 403, 404, 408, 409, 422, 429, 500, 503)
@@ -236,13 +236,13 @@ class SymbolsQuery(BaseModel):
         return self
 
 
-async def _walk(asked_project: AskedProject, work: Callable[[Walker], _T]) -> _T:
+async def _walk(asked_project: ProjectRequest, work: Callable[[Walker], _T]) -> _T:
     """Run blocking work on the relations that the caller may read."""
     walker = Walker(asked_project.backend.catalog, asked_project.backend.reader.policy)
     return await asked_project.read(partial(work, walker))
 
 
-async def _answer(asked_project: AskedProject, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
+async def _answer(asked_project: ProjectRequest, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
     """Return the same answer as the agents' tools."""
     reader, settings = asked_project.backend.reader, asked_project.backend.embedders.settings
 
@@ -259,8 +259,8 @@ async def relations(
 ) -> CodeRelations:
     """Return the relations of a name in the repositories of a project, with their evidence."""
 
-    def walk(walker: Walker) -> Walk:
-        return walker.relations(
+    def walk(walker: Walker) -> WalkResult:
+        return walker.walk_from_name(
             *(asked.tenant_id, asked.identity.caller, query.name),
             kinds=query.kind,
             direction=query.direction,
@@ -283,7 +283,7 @@ async def symbols(asked: ProjectDependency, query: Annotated[SymbolsQuery, Query
 
     def look(walker: Walker) -> list[Node]:
         caller = asked.identity.caller
-        return walker.symbols(asked.tenant_id, caller, name=query.name, path=query.path)
+        return walker.find_definitions(asked.tenant_id, caller, name=query.name, path=query.path)
 
     return CodeSymbols(tuple(map(_node, await _walk(asked, look))))
 

@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import place
 from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
-from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, View
+from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
 from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 from rag_assets.tenants.model import Tenant
@@ -40,7 +40,7 @@ _QUALIFIED: Final = frozenset("\\#.")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFile:
+class QuestionFile:
     """A file in a question; the file need not exist yet.
 
     Attributes:
@@ -88,15 +88,15 @@ class _Candidate:
     kind: str
     globs: tuple[str, ...]
 
-    def is_applicable_rule(self, files: Sequence[AskedFile]) -> bool:
+    def is_applicable_rule(self, files: Sequence[QuestionFile]) -> bool:
         """Return whether the document is a rule that applies to at least one of these files."""
         return any(self._governs_file(file) for file in files)
 
-    def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
+    def rank(self, files: Sequence[QuestionFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
         return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
-    def describe(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
+    def describe(self, text: str, files: Sequence[QuestionFile], *, several: bool) -> Iterator[str]:
         """Yield the document's title, why it concerns a file, and the text of a rule.
 
         Yield nothing if the document concerns none of the files.
@@ -120,7 +120,7 @@ class _Candidate:
                 yield from (f"  {line}" for line in text.split("\n") if line.strip())
             return
 
-    def _governs_file(self, file: AskedFile) -> bool:
+    def _governs_file(self, file: QuestionFile) -> bool:
         if self.kind not in _RULES:
             return False
         path = _TOOL_FOLDER.sub("", path_from_uri(self.document.uri))
@@ -134,15 +134,15 @@ class RuleBook:
     reader: DocumentReader
     tenant: Tenant
     caller: Caller
-    view: View
+    view: RelationView
 
-    def about(self, files: Sequence[AskedFile], *, several: bool) -> tuple[list[str], list[str]]:
+    def about(self, files: Sequence[QuestionFile], *, several: bool) -> tuple[list[str], list[str]]:
         """Return lines that describe the documents about files, rules first, and notes on gaps.
 
         Args:
             several: whether to show places with their repository.
         """
-        spoken = self.view.naming(_list_edge_targets(files), _NAMES)
+        spoken = self.view.find_edges_naming(_list_edge_targets(files), _NAMES)
         found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
         ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
@@ -157,14 +157,14 @@ class RuleBook:
         return lines, [f"this may lack something: {one}" for one in lacking]
 
     def _find_candidates(
-        self, files: Sequence[AskedFile], naming: Collection[str]
+        self, files: Sequence[QuestionFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
 
         Args:
             naming: ids of documents that seem to mention the files.
         """
-        stated = self.view.stated("applies_to")
+        stated = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
         for edge in stated:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
@@ -173,7 +173,7 @@ class RuleBook:
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
         found: list[_Candidate] = []
         unknown = 0
-        for document in self.view.documents([*_ORDER, _FILE]):
+        for document in self.view.list_documents([*_ORDER, _FILE]):
             kind = _get_type(document)
             if kind not in _ORDER:
                 continue
@@ -184,7 +184,7 @@ class RuleBook:
                 found.append(one)
         return sorted(found, key=lambda one: one.rank(files)), unknown
 
-    def locate_file(self, said: str) -> AskedFile:
+    def locate_file(self, said: str) -> QuestionFile:
         """Return a file given by its path within a repository, or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
@@ -201,7 +201,9 @@ class RuleBook:
         held = {build_uri(source, path) for source, each in paths.items() for path in each}
         names = self._names([*held]) | {bare, *(path for each in paths.values() for path in each)}
         last = bare.rpartition("/")[2]
-        return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
+        return QuestionFile(
+            said, {name: tuple(each) for name, each in paths.items()}, names | {last}
+        )
 
     def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
         """Return the paths of the existing files that a path may refer to, by repository."""
@@ -210,13 +212,13 @@ class RuleBook:
         if first in repositories and rest:
             uris.append(build_uri(first, rest))
         paths: dict[str, list[str]] = {}
-        for file in self.view.files([FILE + uri for uri in dict.fromkeys(uris)]):
+        for file in self.view.find_files([FILE + uri for uri in dict.fromkeys(uris)]):
             paths.setdefault(file.repository, []).append(path_from_uri(file.uri or ""))
         return paths
 
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
         """Return the names of the definitions in files."""
-        nodes = self.view.within_any(uris)
+        nodes = self.view.list_definitions(uris)
         shorts = {node.name.rpartition("\\")[2] for node in nodes}
         methods = {name.replace("::", "@") for name in shorts}
         return frozenset({node.name for node in nodes} | shorts | methods)
@@ -232,7 +234,7 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
     return {first: [rest, bare]}
 
 
-def _list_edge_targets(files: Sequence[AskedFile]) -> list[str]:
+def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
     each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)

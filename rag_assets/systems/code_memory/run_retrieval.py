@@ -37,11 +37,11 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
     NodeKey,
+    build_file_node,
     build_node,
-    file_node,
     find_relation,
 )
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
 from rag_assets.systems.code_memory.sources.records import RunsConfig, get_repository_source
@@ -72,7 +72,7 @@ _OF_SERVERS: Final = ("laravel", "django")
 """Frameworks whose routes and tables are derived."""
 
 
-def build_metadata(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
+def build_metadata(view: RelationView | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
     """Return the metadata of each hit, limited to what the caller may read.
 
     Args:
@@ -103,10 +103,10 @@ def _metadata(
     )
 
 
-def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
+def _frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
     """Return the frameworks in each repository's manifests, as package managers and names."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
+    for edge in view.find_edges_of_names([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
             found[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
     return found
@@ -121,15 +121,15 @@ def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
-def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
+def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
-    for one in map(build_node, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
+    for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
     own = [[*_iter_nodes(hit, defined)] for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
     edges = _list_edges(view, [*nodes], nodes)
-    known = view.ends(edges, nodes)
+    known = view.find_end_nodes(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
         relation = find_relation(edge, known)
@@ -140,10 +140,10 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
 
 
 def _list_edges(
-    view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
+    view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> list[FoundEdge]:
     """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
-    edges = view.find_edges(keys, nodes, "both")
+    edges = view.find_edges_of_nodes(keys, nodes, "both")
     if not edges.cut or len(keys) == 1:
         return [*edges.edges]
     half = len(keys) // 2
@@ -157,7 +157,7 @@ def _iter_nodes(
     found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
     yield from found
     if not found:
-        yield file_node(f"file:{hit.uri}", _repository(hit))
+        yield build_file_node(f"file:{hit.uri}", _repository(hit))
 
 
 def _group_by_kind(
@@ -328,7 +328,7 @@ class RunRetrieval:
             return ()
 
         def read_metadata() -> list[ChunkMetadata]:
-            return build_metadata(self.walker.serving_view(ref.id, caller), hits)
+            return build_metadata(self.walker.get_serving_view(ref.id, caller), hits)
 
         return tuple(map(_shown_chunk, hits, await run_sync(read_metadata)))
 

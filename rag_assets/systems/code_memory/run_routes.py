@@ -22,8 +22,8 @@ from rag_assets.api.run_responses import (
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
-    AskedProject,
     ProjectDependency,
+    ProjectRequest,
     RunId,
 )
 from rag_assets.systems.code_memory.retrieval.walk import Walker
@@ -37,7 +37,7 @@ from rag_assets.systems.code_memory.runs import (
     parse_events,
     require_plain_ids,
 )
-from rag_assets.systems.code_memory.service import index_again, invalidate
+from rag_assets.systems.code_memory.service import invalidate, request_reindexing
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
@@ -198,8 +198,8 @@ async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> I
     return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))
 
 
-def _index(asked_project: AskedProject, paths: Sequence[str]) -> IndexedProject:
+def _index(asked_project: ProjectRequest, paths: Sequence[str]) -> IndexedProject:
     catalog, settings = asked_project.backend.catalog, asked_project.backend.embedders.settings
-    return index_again(
+    return request_reindexing(
         catalog, settings, asked_project.record(), paths=paths, by=asked_project.identity.name
     )

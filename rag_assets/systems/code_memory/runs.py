@@ -118,9 +118,11 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
             continue
         if len(events) == MOST_EVENTS:
             problem = f"a request must not contain more than {MOST_EVENTS:,} events"
-            errors.append(_error_of_line(number, problem))
+            errors.append(_build_line_error(number, problem))
         elif len(line) > MOST_LINE:
-            errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
+            errors.append(
+                _build_line_error(number, f"the event is longer than {MOST_LINE:,} bytes")
+            )
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
@@ -129,18 +131,18 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_error_of_line(1, "the request contains no event"))
+        errors.append(_build_line_error(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
 
 
-def invalid_field(number: int, field: str, problem: str) -> InvalidFields:
+def build_field_error(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return InvalidFields([_error_of_line(number, problem, field)])
+    return InvalidFields([_build_line_error(number, problem, field)])
 
 
-def _error_of_line(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+def _build_line_error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
@@ -174,7 +176,7 @@ def list_path_readings(
             yield config, path.removeprefix(f"{config.of}/")
 
 
-def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
+def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     """Return the possible document ids of these paths, whether or not the documents exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
@@ -194,7 +196,7 @@ def find_document_ids(
     columns = documents.c
     query = select(columns.document_id).where(
         columns.tenant == tenant.id,
-        matches_any(columns.document_id, named_documents(tenant, paths)),
+        matches_any(columns.document_id, build_document_ids(tenant, paths)),
     )
     if not with_deleted:
         query = query.where(columns.status != "DELETED")
@@ -266,11 +268,11 @@ class Runs:
         """
         with self._database.begin_exclusive(ref) as connection:
             _read_run(connection, ref.id, run_id)
-            sources = _SourcesOfRuns.of(connection, tenant, events)
+            sources = _RunSources.of(connection, tenant, events)
             # Of two events with the same id, the first is stored.
             distinct = {event.id: event for event in reversed(events)}
             records = {
-                id_: _record_of_event(sources, run_id, event) for id_, event in distinct.items()
+                id_: _build_record(sources, run_id, event) for id_, event in distinct.items()
             }
             rows = [
                 {
@@ -305,14 +307,14 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     """
     problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
-        raise invalid_field(1, "run", problem)
+        raise build_field_error(1, "run", problem)
     for number, event in enumerate(events, start=1):
         if masker.holds_credential(event.id):
-            raise invalid_field(number, "id", problem)
+            raise build_field_error(number, "id", problem)
 
 
 @dataclass(frozen=True, slots=True)
-class _SourcesOfRuns:
+class _RunSources:
     """The sources that store events about files of other sources, and the known files.
 
     Attributes:
@@ -324,9 +326,7 @@ class _SourcesOfRuns:
     known: frozenset[str]
 
     @classmethod
-    def of(
-        cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
-    ) -> _SourcesOfRuns:
+    def of(cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]) -> _RunSources:
         configs = list_runs_sources(tenant)
         if not configs:
             raise NoRecordsSource(
@@ -336,7 +336,7 @@ class _SourcesOfRuns:
         paths = [event.path for event in events if event.path]
         return cls(configs, find_document_ids(connection, tenant, paths, with_deleted=True))
 
-    def place_of(self, path: str) -> tuple[RunsConfig, str]:
+    def locate_path(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores an event about a path, and the path in the repository.
 
         A file that no listing has found yet belongs to the first repository, unless its path starts
@@ -350,8 +350,8 @@ class _SourcesOfRuns:
         return (qualified or possible)[0]
 
 
-def _record_of_event(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
-    config, path = sources.place_of(event.path or "")
+def _build_record(sources: _RunSources, run_id: str, event: RunEvent) -> PushedRecord:
+    config, path = sources.locate_path(event.path or "")
     metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
     if path:
         metadata["path"] = path

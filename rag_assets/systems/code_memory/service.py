@@ -26,12 +26,12 @@ from rag_assets.systems.code_memory.run_retrieval import (
     RetrievalQuestion,
     RunRetrieval,
 )
-from rag_assets.systems.code_memory.runs import Run, Runs, find_document_ids, named_documents
+from rag_assets.systems.code_memory.runs import Run, Runs, build_document_ids, find_document_ids
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
 
 
-def index_again(
+def request_reindexing(
     catalog: Catalog,
     settings: Settings,
     record: TenantRecord,
@@ -57,7 +57,7 @@ def index_again(
     if paths:
         ids = _list_documents(catalog, tenant, paths)
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
-        documents += requests.readmit(record.ref, named_documents(tenant, paths))
+        documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
     # Announce the request even if no document is known: a listing must find new files.
@@ -69,7 +69,7 @@ def index_again(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Remove files from the index until they change, or until index_again indexes them.
+    """Remove files from the index until they change, or until request_reindexing indexes them.
 
     Raises:
         OnHold: one of the files is on hold.
@@ -166,7 +166,7 @@ class CodeMemory:
     def _index(self, *paths: str) -> IndexedProject:
         record = self._catalog.tenants.get(self._tenant_id)
         by = self._caller.name or _BY
-        return index_again(self._catalog, self._settings, record, paths=paths, by=by)
+        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
 
     def _run(self, run: str) -> Run:
         return Runs(self._catalog.database).get(self._tenant_id, run)

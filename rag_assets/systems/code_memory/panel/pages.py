@@ -15,7 +15,7 @@ from rag_assets.search.model import MAX_QUERY, Caller, SearchAnswer, SearchReque
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import shown_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 
 _MOST_IN_A_COLUMN: Final = 14
 _COLUMN: Final = 270
@@ -26,7 +26,7 @@ _LONGEST_LABEL: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class PictureBox:
     """A node of the picture, in pixels from the picture's upper left corner.
 
     Attributes:
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PictureLine:
     """A relation of the picture, as an SVG path and in words."""
 
     path: str
@@ -57,14 +57,14 @@ class Line:
 class Picture:
     """A picture; `left_out` is the number of nodes for which there was no room."""
 
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    boxes: tuple[PictureBox, ...]
+    lines: tuple[PictureLine, ...]
     width: int
     height: int
     left_out: int
 
 
-def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
+def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     """Return the picture of a walk.
 
     Nodes whose relations lead to a node are on its left; the targets of its relations are on its
@@ -82,14 +82,14 @@ def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
     shown = {step: nodes[:_MOST_IN_A_COLUMN] for step, nodes in columns.items()}
     tallest = max((len(nodes) for nodes in shown.values()), default=0)
     lowest = min(shown, default=0)
-    boxes: dict[str, Box] = {}
+    boxes: dict[str, PictureBox] = {}
     for step, nodes in shown.items():
         top = (tallest - len(nodes)) * _ROW // 2 + _MARGIN
         for row, node in enumerate(nodes):
             about = " · ".join(
                 filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
             )
-            boxes[node.name] = Box(
+            boxes[node.name] = PictureBox(
                 *(node.name, _shorten_name(shown_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
                 first=node.name in roots,
@@ -103,7 +103,7 @@ def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
     )
 
 
-def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Return each node's steps from the roots, negative against relations, and last relation."""
     steps, kinds = dict.fromkeys(roots, 0), {}
     ways: dict[str, list[tuple[str, str, int]]] = {}
@@ -123,7 +123,7 @@ def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict
     return steps, kinds
 
 
-def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
+def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[PictureLine]:
     for relation in walk.relations:
         source, target = boxes.get(relation.source), boxes.get(relation.target)
         if source is None or target is None:
@@ -136,7 +136,7 @@ def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
         path = f"M{start} {first}C{start + bend} {first} {end - bend} {last} {end} {last}"
         kind = relation.kind.replace("_", " ")
         title = f"{shown_name(relation.source)} {kind} {shown_name(relation.target)}"
-        yield Line(path, title)
+        yield PictureLine(path, title)
 
 
 def _shorten_name(name: str) -> str:
@@ -172,7 +172,7 @@ async def name(visit: Visit) -> Response:
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
     depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
-    walk = Walk()
+    walk = WalkResult()
     if parameter:
         walk = await _walk(visit, parameter, direction=direction, depth=depth)
     roots = walk.start_names
@@ -193,7 +193,7 @@ async def file(visit: Visit) -> Response:
     """Show the definitions of a file, in the order of its lines, and their relations."""
     path = _read_parameter(visit, "path")
     definitions = await _read(
-        visit, lambda walker, caller: walker.symbols(visit.tenant_id, caller, path=path)
+        visit, lambda walker, caller: walker.find_definitions(visit.tenant_id, caller, path=path)
     )
     walk = await _walk(visit, _FILE + path, direction="both", depth=1)
     definitions.sort(key=lambda one: (one.line_start or 0, one.name))
@@ -202,9 +202,11 @@ async def file(visit: Visit) -> Response:
     )
 
 
-async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> Walk:
-    def walk_from_name(walker: Walker, caller: Caller) -> Walk:
-        return walker.relations(visit.tenant_id, caller, name, direction=direction, depth=depth)
+async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> WalkResult:
+    def walk_from_name(walker: Walker, caller: Caller) -> WalkResult:
+        return walker.walk_from_name(
+            visit.tenant_id, caller, name, direction=direction, depth=depth
+        )
 
     return await _read(visit, walk_from_name)
 

@@ -65,16 +65,16 @@ from rag_assets.systems.code_memory.derived.scip import (
 )
 from rag_assets.systems.code_memory.pipeline.labelling import (
     SourceMark,
-    changed_labels,
-    derived_configs,
-    due_sources,
+    build_relations_of_texts,
+    find_changed_labels,
+    find_due_sources,
+    find_settled_sources,
+    get_derived_configs,
     get_language,
     is_index,
     is_labelled,
     label_documents,
     load_file_facts,
-    relations_of_texts,
-    settled_sources,
     survey,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations
@@ -164,7 +164,7 @@ def _find_differing_relations(
     """Return the relations of those texts whose recorded rows differ from the relations."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
-    stated = relations_of_texts(ctx, readable)
+    stated = build_relations_of_texts(ctx, readable)
     wanted = rows_to_record(ctx.ref, stated)
     recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
     nothing: frozenset[tuple[object, ...]] = frozenset()
@@ -176,7 +176,7 @@ def _find_differing_relations(
 
 
 def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
-    for one in derivations_as_recorded(ctx):
+    for one in derive_recorded_documents(ctx):
         number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
         if number:
             yield number, one
@@ -213,7 +213,7 @@ class CodeFacts:
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
         """Return an object that records the definitions and relations of texts."""
-        relations = relations_of_texts(ctx, media_types)
+        relations = build_relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
             kept = {key: relation for key, relation in relations.items() if key in texts}
@@ -231,11 +231,11 @@ class CodeFacts:
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether routes and tables are derived from a source."""
-        return source in derived_configs(tenant)
+        return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
         """Withdraw derived routes and tables that would show a source's files to former readers."""
-        derived = derived_configs(ctx.tenant)[source].name
+        derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
     def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
@@ -258,11 +258,11 @@ _TEXTS_AT_ONCE: Final = 500
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive documents again for sources with changed files."""
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
         return DerivedWork()
-    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
+    due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
     records, labels = _derive_from_sources(ctx, serving.number, due)
@@ -286,18 +286,18 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
 
 
-def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
+def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     """Derive documents of sources with up-to-date records again, to compare them.
 
     A source is left out if the lake has lost one of its texts, because fewer documents would be
     derived.
     """
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
         return []
     code = code_catalog(ctx.catalog)
-    settled = settled_sources(ctx.catalog, ctx.tenant, serving.number)
+    settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
     done = {source: mark.fingerprint for source, mark in settled.items()}
     texts = [
         (one.source, one.chunk_set_key)
@@ -320,7 +320,7 @@ def _derive_from_sources(
     """
     if not fingerprints:
         return [], {}
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
     indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
@@ -343,7 +343,7 @@ def _derive_from_sources(
         ]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
-        labels |= changed_labels(documents, {**surveyed.files, **files})
+        labels |= find_changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
@@ -404,7 +404,7 @@ def _read_parsed_texts(
 
 def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a tenant needs a run although no document is pending; None if it needs none."""
-    if due_sources(catalog, tenant, generation):
+    if find_due_sources(catalog, tenant, generation):
         return "routes and tables were derived from files that have changed since"
     return None
 

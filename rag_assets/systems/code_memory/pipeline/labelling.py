@@ -1,4 +1,4 @@
-"""Labels documents of source code with the kinds of their definitions (see changed_labels).
+"""Labels documents of source code with the kinds of their definitions (see find_changed_labels).
 
 Labels are computed over all files of a repository before a slice's versions are created, unless the
 slice cannot change them. A document with changed labels is written again, by this run or the next
@@ -86,18 +86,20 @@ class SourceMark:
         return f"{_key(tenant, self.fingerprint)}:{','.join(names)}"
 
 
-def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
+def get_derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
     """Return a tenant's sources of derived documents, by the source they are derived from."""
     return {source.of: source for source in tenant.sources if isinstance(source, DerivedConfig)}
 
 
-def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
+def find_due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
     """Return the current fingerprint of each source with outdated derived documents."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
 
 
-def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
+def find_settled_sources(
+    catalog: Catalog, tenant: Tenant, generation: int
+) -> dict[str, SourceMark]:
     """Return the sources whose derived documents are up to date, with their mark."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: mark for source, _, mark in compared if mark is not None}
@@ -107,7 +109,7 @@ def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
 ) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
     """Yield each source with its current fingerprint, and its mark if that is up to date."""
-    configs = derived_configs(tenant)
+    configs = get_derived_configs(tenant)
     if not configs:
         return
     derivations = code_catalog(catalog).derivations
@@ -152,9 +154,9 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
-    step = _Step(ctx, parsed, former, _find_settled_sources(ctx, work))
-    if step.keeps_labels():
-        step.move_marks()
+    change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
+    if change.keeps_labels():
+        change.move_marks()
         return 0
     changed: dict[str, Mapping[str, str]] = {}
     documents = _list_documents(ctx, work, parsed)
@@ -163,7 +165,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         surveyed = survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
         whole = load_file_facts(ctx, python) if is_of_django(surveyed.signs) else {}
-        changed |= changed_labels(files, {**surveyed.files, **whole})
+        changed |= find_changed_labels(files, {**surveyed.files, **whole})
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
@@ -182,7 +184,7 @@ def is_index(document: CodeDocument) -> bool:
     return document.media_type == MEDIA_TYPE
 
 
-def changed_labels(
+def find_changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
     """Return the kinds of definitions of those documents for which they differ from the record.
@@ -210,11 +212,11 @@ def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, Source
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None or serving.number != number or work.is_superseded:
         return {}
-    return settled_sources(ctx.catalog, ctx.tenant, number)
+    return find_settled_sources(ctx.catalog, ctx.tenant, number)
 
 
-class _Step:
-    """The step of a build from before a slice to after it, judged only by the slice's documents.
+class _SliceChange:
+    """The change of a build from before a slice to after it, judged only by the slice's documents.
 
     Args:
         parsed: the documents of the slice with their new texts, by id.
@@ -329,7 +331,7 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
 
 
-def relations_of_texts(
+def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.

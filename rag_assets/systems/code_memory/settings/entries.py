@@ -27,7 +27,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingsEntry:
     """A key with its value, or an item of a list.
 
     Attributes:
@@ -42,7 +42,7 @@ class Entry:
     value: str | None
 
 
-Reading: TypeAlias = tuple[tuple[Entry, ...], bool]
+ReadEntries: TypeAlias = tuple[tuple[SettingsEntry, ...], bool]
 """The entries, outer entries before inner entries; and whether the whole text was read."""
 
 
@@ -53,7 +53,7 @@ _DAMAGED_TOKENS: Final = 100_000
 """Maximum number of tokens in a damaged part; a longer part yields no entries."""
 
 
-def _sort_entries(entries: list[Entry]) -> tuple[Entry, ...]:
+def _sort_entries(entries: list[SettingsEntry]) -> tuple[SettingsEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: (entry.start, len(entry.path))))
 
 
@@ -69,7 +69,7 @@ _BEYOND_JSON: Final = re.compile(
 """Matches syntax that the JSON grammar lacks, outside strings: JSON5, tsconfig files, templates."""
 
 
-def json_entries(text: str) -> Reading:
+def json_entries(text: str) -> ReadEntries:
     """Read the entries of the first value of a JSON text.
 
     The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
@@ -101,7 +101,7 @@ def _replace_with_json(match: re.Match[str]) -> str:
     return written
 
 
-def toml_entries(text: str) -> Reading:
+def toml_entries(text: str) -> ReadEntries:
     """Read the entries of a TOML text.
 
     A table is an entry with the path of its header; its keys are entries below it.
@@ -116,7 +116,7 @@ _CONTAINERS: Final = frozenset({"object", "array", "inline_table"})
 _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 
-def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
+def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
     """Walk the tables, pairs and items below a node of a JSON or TOML tree, without recursion."""
     todo: list[tuple[Node, Path]] = [(root, ())]
     while todo:
@@ -146,12 +146,12 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
             scalar = None if value is None or holds else unquote(tree.of(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
-            yield Entry(named, tree.start(child), end, scalar)
+            yield SettingsEntry(named, tree.start(child), end, scalar)
             if holds and value is not None:
                 todo.append((value, named))
 
 
-def _read_table(tree: SyntaxTree, node: Node) -> Entry:
+def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
     """Return a TOML table, which ends after its last value.
 
     Comments below that value belong to the next table.
@@ -161,7 +161,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> Entry:
     last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
     if last.type == "comment":
         last = last.prev_named_sibling or last
-    return Entry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
+    return SettingsEntry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
@@ -220,12 +220,12 @@ def unquote(token: str) -> str:
     return token
 
 
-class _OpenEntries:
+class _EntryStack:
     """Collects the entries of a text; an entry stays open until its end is read."""
 
     def __init__(self) -> None:
-        self.closed: list[Entry] = []
-        self._open: list[tuple[int, Entry]] = []
+        self.closed: list[SettingsEntry] = []
+        self._open: list[tuple[int, SettingsEntry]] = []
 
     def innermost(self) -> int:
         """Return the level of the innermost open entry; -1 if none is open."""
@@ -234,7 +234,7 @@ class _OpenEntries:
     def open(self, level: int, name: str, start: int) -> None:
         """Start an entry within the innermost open entry."""
         above = self._open[-1][1].path if self._open else ()
-        self._open.append((level, Entry((*above, name), start, start, None)))
+        self._open.append((level, SettingsEntry((*above, name), start, start, None)))
 
     def hold(self, value: str) -> None:
         """Set the scalar value of the innermost open entry."""
@@ -257,12 +257,12 @@ _KEY: Final = re.compile(
 )
 
 
-def ini_entries(text: str) -> Reading:
+def ini_entries(text: str) -> ReadEntries:
     """Read the sections and keys of an INI, properties or .env file.
 
     An indented line continues the value before it, as in Python's setup.cfg.
     """
-    entries = _OpenEntries()
+    entries = _EntryStack()
     at, end, whole, in_section = 0, 0, True, False
     for line in text.splitlines(keepends=True):
         start, at = at, at + len(line)
@@ -311,7 +311,7 @@ _YAML_KEY: Final = re.compile(
 _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
-def yaml_entries(text: str) -> Reading:
+def yaml_entries(text: str) -> ReadEntries:
     """Read the entries of a YAML text with one or more documents.
 
     Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so
@@ -322,11 +322,11 @@ def yaml_entries(text: str) -> Reading:
     masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), masked)
     masked = _TEMPLATE.sub(lambda template: "x" * len(template[0]), masked)
     is_masked = masked != text
-    entries: list[Entry] = []
+    entries: list[SettingsEntry] = []
     at, whole = int(text.startswith("\ufeff")), True
     restarts, mends, reread = 0, 0, 0
     while restarts < _YAML_RESTARTS:
-        reader = _YamlReader(text, masked, at, is_masked=is_masked)
+        reader = _YamlEventReader(text, masked, at, is_masked=is_masked)
         damaged = reader.read()
         whole = whole and damaged is None
         if damaged is not None and mends < _YAML_MENDS:
@@ -367,11 +367,11 @@ def _mask_damage(masked: str, damaged: int) -> str:
     return masked[:start] + " " * (end - start) + masked[end:]
 
 
-class _YamlReader:
+class _YamlEventReader:
     """Reads the events of one text from an offset to its end or to the first damaged position."""
 
     def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
-        self.entries = _OpenEntries()
+        self.entries = _EntryStack()
         self._text, self._masked, self._base = text, masked, at
         self._end = at
         self._is_masked = is_masked

@@ -64,10 +64,10 @@ class Repository:
     def ask(self) -> None:
         """What no change touched is told at any moment, and no relation leads to nothing."""
         walker = Walker(self.driver.session.catalog)
-        walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
+        walk = walker.walk_from_name(TENANT, Caller(), "steady.heir.Heir", direction="out")
         told = [(relation.kind, relation.target) for relation in walk.relations]
         assert told == [("extends", "steady.base.Steady")], self.done
-        [steady] = walker.symbols(TENANT, Caller(), name="steady.base.Steady")
+        [steady] = walker.find_definitions(TENANT, Caller(), name="steady.base.Steady")
         assert steady.line_start == 1
 
     def inspect(self, boundaries: list[str]) -> None:

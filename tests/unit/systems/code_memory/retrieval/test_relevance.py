@@ -12,8 +12,12 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, Surroundings, flow_from_results
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.relevance import (
+    Flow,
+    Neighbourhoods,
+    flow_from_results,
+)
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 
 ROLES = {"M": "model", "J": "job", "P": "policy"}
 
@@ -50,14 +54,14 @@ def symbol(name: str) -> FoundSymbol:
 
 
 def brought(told: Told, **found: float) -> Flow:
-    view = View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
+    view = RelationView(told, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
     nodes = {key: build_node(symbol(key[1])) for key in seeds}
-    return flow_from_results(view, Surroundings(), seeds, nodes)
+    return flow_from_results(view, Neighbourhoods(), seeds, nodes)
 
 
 def scores(found: Flow) -> dict[str, float]:
-    return {one.node.name: one.score for one in found.reached}
+    return {one.node.name: one.score for one in found.nodes}
 
 
 def test_what_several_lead_to_gets_the_sum() -> None:
@@ -79,7 +83,7 @@ def test_relevance_fades_along_a_chain_and_its_path_is_told() -> None:
     told = Told(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
     found = brought(told, A=1.0)
     assert scores(found)["B"] > scores(found)["J"] > scores(found)["D"]
-    [path] = [one.path for one in found.reached if one.node.name == "D"]
+    [path] = [one.path for one in found.nodes if one.node.name == "D"]
     assert path == ("A", "B", "J", "D")
 
 
@@ -110,4 +114,6 @@ def test_a_policy_is_found_by_the_name_of_its_model() -> None:
 
 def test_documents_that_state_relations_are_told() -> None:
     told = Told(("docs/adr/1.md", "documents", "A"))
-    assert brought(told, A=1.0).stating == {"docs/adr/1.md": brought(told, A=1.0).reached[0].score}
+    assert brought(told, A=1.0).stating_documents == {
+        "docs/adr/1.md": brought(told, A=1.0).nodes[0].score
+    }

@@ -12,12 +12,12 @@ from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import (
-    Around,
-    Surroundings,
-    SurroundingsCache,
+    Neighbourhood,
+    NeighbourhoodCache,
+    Neighbourhoods,
     flow_from_results,
 )
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.names import FILE, MEMBER
 from tests.unit.systems.code_memory.retrieval.test_relevance import ROLES, Told, symbol
 
@@ -35,17 +35,17 @@ class Counted(Told):
         return FoundEdges(super().edges(nodes).edges, cut=self.cut)
 
 
-def view_of(told: Told) -> View:
-    return View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
+def view_of(told: Told) -> RelationView:
+    return RelationView(told, FlatScopes(), Caller())  # type: ignore[arg-type]
 
 
 def nodes_of(*names: str) -> dict[NodeKey, Node]:
     return {("r", name): build_node(symbol(name)) for name in names}
 
 
-def around(told: Told, kept: Surroundings, *names: str) -> dict[str, Around]:
+def read_neighbourhoods(told: Told, kept: Neighbourhoods, *names: str) -> dict[str, Neighbourhood]:
     nodes = nodes_of(*names)
-    found, _ = kept.of(view_of(told), [*nodes], nodes)
+    found, _ = kept.read(view_of(told), [*nodes], nodes)
     return {key[1]: one for key, one in found.items()}
 
 
@@ -58,28 +58,31 @@ CHAIN = (
 
 
 def test_a_node_is_read_once() -> None:
-    told, kept = Counted(*CHAIN), Surroundings()
-    first = around(told, kept, "A", "B")
+    told, kept = Counted(*CHAIN), Neighbourhoods()
+    first = read_neighbourhoods(told, kept, "A", "B")
     read = len(told.read)
-    assert around(told, kept, "B", "A") == first
+    assert read_neighbourhoods(told, kept, "B", "A") == first
     assert len(told.read) == read
-    assert around(told, kept, "A", "M").keys() == {"A", "M"}
+    assert read_neighbourhoods(told, kept, "A", "M").keys() == {"A", "M"}
     assert "A" not in set().union(*told.read[read:])
 
 
 def test_ways_are_the_same_whatever_was_asked_before() -> None:
-    kept = Surroundings()
+    kept = Neighbourhoods()
     for names in (("A",), ("B", "J"), ("M", "A", "C"), ("J", "C")):
-        assert around(Counted(*CHAIN), kept, *names) == around(
-            Counted(*CHAIN), Surroundings(), *names
+        assert read_neighbourhoods(Counted(*CHAIN), kept, *names) == read_neighbourhoods(
+            Counted(*CHAIN), Neighbourhoods(), *names
         )
 
 
 def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() -> None:
-    [found] = around(Counted(*CHAIN), Surroundings(), "B").values()
-    assert [(way.key[1], way.kind) for way in found.ways] == [("J", "dispatches"), ("A", "calls")]
+    [found] = read_neighbourhoods(Counted(*CHAIN), Neighbourhoods(), "B").values()
+    assert [(neighbour.key[1], neighbour.kind) for neighbour in found.neighbours] == [
+        ("J", "dispatches"),
+        ("A", "calls"),
+    ]
     assert found.size == 2
-    shares = [way.share for way in found.ways]
+    shares = [neighbour.share for neighbour in found.neighbours]
     assert shares == sorted(shares, reverse=True)
 
 
@@ -91,8 +94,8 @@ class Foreign(Counted):
 
 
 def shares(told: Told, name: str) -> dict[str, float]:
-    [found] = around(told, Surroundings(), name).values()
-    return {way.key[1]: way.share for way in found.ways}
+    [found] = read_neighbourhoods(told, Neighbourhoods(), name).values()
+    return {neighbour.key[1]: neighbour.share for neighbour in found.neighbours}
 
 
 def test_names_of_packages_have_no_share() -> None:
@@ -143,11 +146,11 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
     told = Counted((f"{FILE}r/A.php", "changed_by", "R"), ("A", "calls", "B"))
     nodes = nodes_of("A") | {("r", "A::a"): build_node(symbol("A"))}
     for order in ([("r", "A"), ("r", "A::a")], [("r", "A::a"), ("r", "A")]):
-        kept = Surroundings()
-        found, _ = kept.of(view_of(told), order, nodes)
+        kept = Neighbourhoods()
+        found, _ = kept.read(view_of(told), order, nodes)
         first, second = (found[key] for key in order)
-        assert ("r", "R") in {way.key for way in first.ways}
-        assert ("r", "R") not in {way.key for way in second.ways}
+        assert ("r", "R") in {neighbour.key for neighbour in first.neighbours}
+        assert ("r", "R") not in {neighbour.key for neighbour in second.neighbours}
 
 
 def test_what_everything_names_leaves_room_for_the_others() -> None:
@@ -159,47 +162,47 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
             found = super().edges(nodes)
             return FoundEdges([], cut=True) if self.cut else found
 
-    told, kept = Crowded(*CHAIN), Surroundings()
+    told, kept = Crowded(*CHAIN), Neighbourhoods()
     nodes = nodes_of("A", "B", "M")
-    found, cut = kept.of(view_of(told), [*nodes], nodes)
+    found, cut = kept.read(view_of(told), [*nodes], nodes)
     assert cut
     assert {key[1]: one.is_cut for key, one in found.items()} == {"A": False, "B": False, "M": True}
     assert {key[1]: one.size for key, one in found.items()} == {"A": 2, "B": 2, "M": 1_000}
     read = len(told.read)
-    assert kept.of(view_of(told), [*nodes], nodes) == (found, True)
+    assert kept.read(view_of(told), [*nodes], nodes) == (found, True)
     assert len(told.read) == read
     del nodes["r", "M"]
-    assert not kept.of(view_of(told), [*nodes], nodes)[1]
+    assert not kept.read(view_of(told), [*nodes], nodes)[1]
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MOST_WAYS", 3)
-    told, kept = Counted(*CHAIN), Surroundings()
-    first = around(told, kept, "B")
-    around(told, kept, "M")
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.relevance._MOST_NEIGHBOURS", 3)
+    told, kept = Counted(*CHAIN), Neighbourhoods()
+    first = read_neighbourhoods(told, kept, "B")
+    read_neighbourhoods(told, kept, "M")
     read = len(told.read)
-    assert around(told, kept, "B") == first
+    assert read_neighbourhoods(told, kept, "B") == first
     assert len(told.read) > read
-    whole = around(told, kept, "A", "B", "C", "J", "M")
+    whole = read_neighbourhoods(told, kept, "A", "B", "C", "J", "M")
     assert len(whole) == 5
 
 
 def test_states_and_scopes_are_kept_apart() -> None:
-    kept = SurroundingsCache()
-    one = kept.of("state", frozenset({"public"}))
-    assert kept.of("state", frozenset({"public"})) is one
-    others = [kept.of("state", frozenset({name})) for name in "abcd"]
+    kept = NeighbourhoodCache()
+    one = kept.get("state", frozenset({"public"}))
+    assert kept.get("state", frozenset({"public"})) is one
+    others = [kept.get("state", frozenset({name})) for name in "abcd"]
     assert one not in others
-    assert kept.of("state", frozenset({"public"})) is not one, "the oldest is forgotten"
+    assert kept.get("state", frozenset({"public"})) is not one, "the oldest is forgotten"
 
 
 def test_a_walk_finds_the_same_with_and_without_what_was_kept() -> None:
     edges = [(f"A{n % 7}", "calls", f"B{n % 5}") for n in range(35)]
     edges += [(f"B{n}", "dispatches", f"J{n}") for n in range(5)]
-    told, kept = Counted(*edges), Surroundings()
+    told, kept = Counted(*edges), Neighbourhoods()
     for seeds in ({"A0": 1.0, "A3": 0.7}, {"B1": 0.9}, {"A0": 0.4, "J2": 1.0}):
         found = {("r", name): value for name, value in seeds.items()}
         nodes = nodes_of(*seeds)
-        fresh = flow_from_results(view_of(Counted(*edges)), Surroundings(), found, nodes)
+        fresh = flow_from_results(view_of(Counted(*edges)), Neighbourhoods(), found, nodes)
         assert flow_from_results(view_of(told), kept, found, nodes) == fresh
-        assert fresh.reached
+        assert fresh.nodes
