@@ -72,7 +72,7 @@ VARIANTS: Final = (
     Variant("without kinds asked for", changed={f"{_ARRANGING}.find_question_kinds": _whole}),
     Variant(
         "without room for each",
-        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST": 1.0},
+        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST_OF_TYPE": 1.0},
     ),
     Variant("with tests as good as code", changed={f"{_ARRANGING}._TEST": 1.0}),
     Variant(

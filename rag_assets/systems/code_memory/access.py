@@ -1,4 +1,4 @@
-"""Requests about a project with code memory: find its tenant, and run work on the tenant."""
+"""Access of API requests to a project's code memory: find its tenant, and run work on it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def find_project_tenant(catalog: Catalog, tenant_ids: Collection[str], project: 
         NoCodeMemory: the project only has tenants with other profiles.
         InvalidRequest: projects of several organizations have this id.
     """
-    found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
-    if len(found) > 1:
+    tenants = catalog.projects.list_covered(tenant_ids, PROFILE, project)
+    if len(tenants) > 1:
         raise InvalidRequest(
             "several organizations have a project with this id, and the token covers more than one",
             hint="use a token that covers only one organization",
         )
-    if found:
-        return found[0].id
+    if tenants:
+        return tenants[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
     if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
@@ -65,6 +65,7 @@ class ProjectRequest:
     """A request about a project.
 
     Attributes:
+        identity: the caller.
         project: the project's id in the application.
         tenant_id: the tenant of the project.
     """
@@ -75,7 +76,7 @@ class ProjectRequest:
     tenant_id: str
 
     def record(self) -> TenantRecord:
-        """Return the tenant's record; this call blocks."""
+        """Return the tenant's record; this method blocks."""
         return self.backend.catalog.tenants.get(self.tenant_id)
 
     async def read(self, work: Callable[[], _T]) -> _T:

@@ -31,15 +31,15 @@ router = APIRouter(
 
 @dataclass(frozen=True, slots=True)
 class CodeNode:
-    """A definition, or another thing that relations name.
+    """A definition, or another node that relations name.
 
     Attributes:
-        name: qualified name; other things than definitions have a prefix: `table:invoices`.
+        name: qualified name; with a prefix if it is not a definition: `table:invoices`.
         source_type: type of the node; "code" if the type is unknown.
         repository: source of the node.
         path: path of the defining document, as hits name it; None if the node is not a definition.
         line_start, line_end: lines of the definition in that document.
-        content_hash: hash of the embedded text; None if the node lacks its own chunk.
+        content_hash: hash of the embedded text; None if the node has no separate chunk.
     """
 
     name: str
@@ -58,7 +58,7 @@ class CodeEdge:
     Attributes:
         kind: kind of the relation.
         source, target: names of the nodes.
-        how: stated; by convention; inferred; or scip: a SCIP index resolves it.
+        how: "stated", "convention", "inferred", or "scip" if a SCIP index resolves it.
         confidence: 0 to 1.
         path, line_start, line_end: location of the evidence.
         evidence: text of the evidence, at most 200 characters.
@@ -81,10 +81,10 @@ class CodeRelations:
 
     Attributes:
         complete: whether the result is complete.
-        why: what was left out; None if the result is complete.
-        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or
-            "scip") first, then possible uses ("possible", with one candidate's share as
-            `confidence`).
+        why: why the result is incomplete; None if it is complete.
+        uses: uses of the name found by a search for it: first certain uses, whose `how` is "name"
+            or "scip", then possible uses, whose `how` is "possible" and whose `confidence` is one
+            candidate's share.
     """
 
     nodes: tuple[CodeNode, ...]

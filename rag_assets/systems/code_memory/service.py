@@ -1,6 +1,6 @@
-"""Code memory as one object, for programs that use an installation directly.
+"""Code memory as a Python object, and requests to index files again or remove them from the index.
 
-It also requests that files are indexed again, and removes files from the index.
+The object is for programs that use an installation without the API.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def request_reindexing(
 ) -> IndexedProject:
     """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
-    Files that were removed with `invalidate` return. Files that were deleted, purged or past their
-    retention do not.
+    Files that `invalidate` removed return. Deleted or purged files, and files past their retention,
+    do not return.
 
     Args:
-        paths: paths of files, within a repository or as hits show them; empty: all documents. New
-            files, which the index does not know yet, are listed soon.
+        paths: paths of files, within a repository or as hits show them; empty for all documents.
+            New files, which the index does not know yet, are listed soon.
 
     Raises:
         TenantGone: the tenant was removed.
     """
     tenant = Tenant.from_config(record.config)
-    commits = _commits(catalog, settings, tenant)
+    commits = _read_commits(catalog, settings, tenant)
     requests = catalog.reindex_requests
     if paths:
         ids = _list_documents(catalog, tenant, paths)
@@ -69,7 +69,7 @@ def request_reindexing(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Remove files from the index until they change, or until request_reindexing indexes them.
+    """Remove files from the index until they change or request_reindexing names them.
 
     Raises:
         OnHold: one of the files is on hold.
@@ -86,8 +86,8 @@ def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> f
         return find_document_ids(connection, tenant, paths)
 
 
-def _commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
-    """Return the current commit of each repository; None if it cannot be read."""
+def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
+    """Return the current commit of each Git repository, by source; None if it cannot be read."""
     found: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)
@@ -106,7 +106,7 @@ _BY = "a program"
 
 
 class CodeMemory:
-    """The code memory of one tenant; it finds only what the caller may read.
+    """The code memory of one tenant, limited to documents that the caller may read.
 
     Args:
         search: finds passages: an AsyncRetriever.
@@ -130,7 +130,7 @@ class CodeMemory:
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
     ) -> RetrievedChunks:
-        """Return the passages for a prompt of a run, or for a question outside a run.
+        """Return the passages for the prompt of a run, or for a question outside a run.
 
         Raises:
             InvalidRequest: the query or an option cannot be used; names the field.
@@ -151,7 +151,7 @@ class CodeMemory:
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
-        """Request that a file is read and indexed again; a file not known yet is found soon."""
+        """Request that a file is read and indexed again; a new file is listed soon."""
         return self._index(path)
 
     def reindex(self) -> IndexedProject:
@@ -159,7 +159,7 @@ class CodeMemory:
         return self._index()
 
     def invalidate(self, path: str) -> InvalidatedFiles:
-        """Remove a file from the index until it changes, or index_file or reindex is called."""
+        """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
 

@@ -13,7 +13,7 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.search.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.outlines import shown_name
+from rag_assets.systems.code_memory.outlines import format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 
@@ -27,11 +27,14 @@ _LONGEST_LABEL: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class PictureBox:
-    """A node of the picture, in pixels from the picture's upper left corner.
+    """The box of a node in the picture.
 
     Attributes:
-        name: the name of the node; label: its shown name, shortened if it is long.
+        name: the name of the node.
+        label: the name as shown, shortened if it is long.
         about: its type, and its relation to the node before it.
+        x, y: pixels from the upper left corner of the picture.
+        width, height: in pixels.
         first: whether the walk started at it.
     """
 
@@ -47,7 +50,12 @@ class PictureBox:
 
 @dataclass(frozen=True, slots=True)
 class PictureLine:
-    """A relation of the picture, as an SVG path and in words."""
+    """The line of a relation in the picture.
+
+    Attributes:
+        path: an SVG path.
+        title: the relation in words.
+    """
 
     path: str
     title: str
@@ -55,7 +63,12 @@ class PictureLine:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture; `left_out` is the number of nodes for which there was no room."""
+    """A picture of a walk.
+
+    Attributes:
+        width, height: in pixels.
+        left_out: number of nodes that are left out for lack of room.
+    """
 
     boxes: tuple[PictureBox, ...]
     lines: tuple[PictureLine, ...]
@@ -65,13 +78,10 @@ class Picture:
 
 
 def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
-    """Return the picture of a walk.
-
-    Nodes whose relations lead to a node are on its left; the targets of its relations are on its
-    right.
+    """Return the picture of a walk, in which relations lead from left to right.
 
     Args:
-        roots: names of the nodes at which it started.
+        roots: names of the nodes at which the walk started.
     """
     steps, kinds = _count_steps(walk, roots)
     columns: dict[int, list[Node]] = {}
@@ -90,7 +100,7 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
                 filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
             )
             boxes[node.name] = PictureBox(
-                *(node.name, _shorten_name(shown_name(node.name)), about),
+                *(node.name, _shorten_name(format_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
                 first=node.name in roots,
             )
@@ -104,19 +114,22 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
 
 
 def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return each node's steps from the roots, negative against relations, and last relation."""
+    """Return the column of each node, counted from the roots, and the relation that led to it.
+
+    A step against the direction of a relation counts as -1.
+    """
     steps, kinds = dict.fromkeys(roots, 0), {}
-    ways: dict[str, list[tuple[str, str, int]]] = {}
+    neighbours: dict[str, list[tuple[str, str, int]]] = {}
     for relation in walk.relations:
-        ways.setdefault(relation.source, []).append((relation.target, relation.kind, 1))
-        ways.setdefault(relation.target, []).append((relation.source, relation.kind, -1))
+        neighbours.setdefault(relation.source, []).append((relation.target, relation.kind, 1))
+        neighbours.setdefault(relation.target, []).append((relation.source, relation.kind, -1))
     frontier = list(roots)
     while frontier:
         following = []
         for name in frontier:
-            for end, kind, way in ways.get(name, ()):
+            for end, kind, step in neighbours.get(name, ()):
                 if end not in steps:
-                    steps[end] = steps[name] + way
+                    steps[end] = steps[name] + step
                     kinds[end] = kind.replace("_", " ")
                     following.append(end)
         frontier = following
@@ -135,12 +148,12 @@ def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[P
         bend = 26 if forward else -26
         path = f"M{start} {first}C{start + bend} {first} {end - bend} {last} {end} {last}"
         kind = relation.kind.replace("_", " ")
-        title = f"{shown_name(relation.source)} {kind} {shown_name(relation.target)}"
+        title = f"{format_name(relation.source)} {kind} {format_name(relation.target)}"
         yield PictureLine(path, title)
 
 
 def _shorten_name(name: str) -> str:
-    """Return the end of a long name, because the end says more than the start."""
+    """Shorten a long name to its end, which says more than its start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
 
@@ -158,12 +171,12 @@ async def search(visit: Visit) -> Response:
     problem = ""
     if query.strip():
         try:
-            request = SearchRequest.of(query=query, caller=_caller(visit))
+            request = SearchRequest.of(query=query, caller=_build_caller(visit))
             found = await visit.backend.retriever.search(visit.tenant_id, request)
         except InvalidRequest as error:
             problem = str(error)
     return visit.html(
-        "search.html", query=query, found=found, problem=problem, shown_name=shown_name
+        "search.html", query=query, found=found, problem=problem, format_name=format_name
     )
 
 
@@ -185,7 +198,7 @@ async def name(visit: Visit) -> Response:
         walk=walk,
         roots=[node for node in walk.nodes if node.name in roots],
         picture=build_picture(walk, roots),
-        shown_name=shown_name,
+        format_name=format_name,
     )
 
 
@@ -198,7 +211,7 @@ async def file(visit: Visit) -> Response:
     walk = await _walk(visit, _FILE + path, direction="both", depth=1)
     definitions.sort(key=lambda one: (one.line_start or 0, one.name))
     return visit.html(
-        "file.html", path=path, definitions=definitions, walk=walk, shown_name=shown_name
+        "file.html", path=path, definitions=definitions, walk=walk, format_name=format_name
     )
 
 
@@ -216,11 +229,11 @@ async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
     backend = visit.backend
     walker = Walker(backend.catalog, backend.reader.policy)
     return await backend.run(
-        visit.tenant_id, visit.session.name, partial(work, walker, _caller(visit))
+        visit.tenant_id, visit.session.name, partial(work, walker, _build_caller(visit))
     )
 
 
-def _caller(visit: Visit) -> Caller:
+def _build_caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 

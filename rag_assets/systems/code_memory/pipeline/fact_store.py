@@ -1,14 +1,13 @@
-"""The fact store of code memory: stores labels, relations, and derived routes and tables.
+"""The fact store of code memory: records labels, relations, and derived routes and tables.
 
 It also compares relations in the catalog with the facts in the lake, and repairs them. Symbols and
-edges come from single texts, derived documents from all files of a repository. The lake's own
-comparison finds a lost fact. Relations that follow from that fact are compared after the fact is
-restored.
+edges come from single texts, derived documents from all files of a repository. A lost fact is found
+by the lake's own comparison; its relations are compared after the fact is restored.
 
-Documents are derived at the end of a sync, from the texts that answer searches, and only if no
-document is pending: a part of a repository would yield other tables than the whole. Differences
-become records, which the next listing finds. Labels are compared at the same time with the same
-facts, so even after an interrupted run they are right once this is done.
+Documents are derived at the end of a sync, from the texts that answer searches. This waits until no
+document is pending, because a part of a repository would yield other tables than the whole.
+Differences become records, which the next listing finds. Labels are compared at the same time with
+the same facts, so that they are right even after an interrupted run.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ from rag_assets.systems.code_memory.pipeline.labelling import (
     is_labelled,
     label_documents,
     load_file_facts,
-    survey,
+    read_survey,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations
 from rag_assets.systems.code_memory.sources.records import DerivedConfig
@@ -96,8 +95,8 @@ class RelationDrift:
     Attributes:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
-        orphans: texts that have rows but belong to no build.
-        derived: number of derived documents that differ from those that the files yield, by source.
+        orphans: number of texts that have rows but belong to no build.
+        derived: number of recorded derived documents that differ from new ones, by source.
     """
 
     compared: int = 0
@@ -123,7 +122,7 @@ class RelationDrift:
 
 
 def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents; read-only."""
+    """Compare the rows of a share of the texts, and all derived documents; change nothing."""
     return _compare_share(ctx, share, mend=False)
 
 
@@ -151,7 +150,7 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
             rows.replace_rows(ctx.ref, wrong)
     orphans = rows.orphaned_texts(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
-    # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
+    # If the catalog was reset to an earlier state, these rows may be the only copy.
     if mend and may_delete(ctx):
         _repair_other_rows(ctx, orphans, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
@@ -161,7 +160,7 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
 def _find_differing_relations(
     ctx: TenantContext, texts: Mapping[str, IndexedText]
 ) -> dict[str, Relations]:
-    """Return the relations of those texts whose recorded rows differ from the relations."""
+    """Return the relations of texts whose recorded rows differ from them, by chunk_set_key."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
@@ -195,7 +194,7 @@ def _repair_other_rows(
 
 
 class CodeFacts:
-    """Stores what follows from the facts of source code; see FactStore."""
+    """Records labels, relations and derived documents of source code; see FactStore."""
 
     tables: Sequence[Table] = (document_kinds, symbols, edges, name_uses)
 
@@ -212,7 +211,7 @@ class CodeFacts:
         return get_source_type(definition.role, definition.symbol, kinds, source_type)
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return an object that records the definitions and relations of texts."""
+        """Return a function that records the definitions and relations of texts."""
         relations = build_relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
@@ -234,7 +233,7 @@ class CodeFacts:
         return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Withdraw derived routes and tables that would show a source's files to former readers."""
+        """Withdraw routes and tables of a source, which former readers could still see."""
         derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
@@ -249,8 +248,7 @@ FACTS = CodeFacts()
 
 
 _MOST_UNRESOLVED: Final = 300
-"""Maximum number of unresolved statements about routes, and about tables, that are kept for each
-group of files with the same readers."""
+"""Maximum unresolved statements about routes, and about tables, kept for each access scope."""
 _SCOPE_CHARACTERS: Final = 12
 _TEXTS_AT_ONCE: Final = 500
 """Number of texts that are read from the lake together."""
@@ -287,10 +285,10 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
 
 
 def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
-    """Derive documents of sources with up-to-date records again, to compare them.
+    """Derive documents again for sources with up-to-date records, to compare the records.
 
-    A source is left out if the lake has lost one of its texts, because fewer documents would be
-    derived.
+    A source is left out if the lake has lost one of its texts, because some documents would be
+    missing.
     """
     configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
@@ -313,7 +311,7 @@ def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Derive documents from the files of a build, and the labels that differ from the record.
+    """Return the documents derived from the files of a build, and labels that have changed.
 
     Args:
         fingerprints: the fingerprints of the files, by source.
@@ -322,7 +320,7 @@ def _derive_from_sources(
         return [], {}
     configs = get_derived_configs(ctx.tenant)
     every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
-    indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
+    indexed = sorted((one for one in every if one.source in fingerprints), key=_get_repository_key)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     marks = {
@@ -330,9 +328,9 @@ def _derive_from_sources(
     }
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
-    for (source, scope), group in groupby(indexed, key=_repository):
+    for (source, scope), group in groupby(indexed, key=_get_repository_key):
         documents = list(group)
-        surveyed = survey(ctx, documents)
+        surveyed = read_survey(ctx, documents)
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(surveyed.signs, own)
@@ -349,7 +347,7 @@ def _derive_from_sources(
         derived = (*found.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
         unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
-        marks[source] = marks[source].also_read(languages)
+        marks[source] = marks[source].add_languages(languages)
         if has_index:
             marks[source] = replace(marks[source], reads_texts=True)
         unresolved[source] += (
@@ -357,7 +355,7 @@ def _derive_from_sources(
         )
     of_sources = [
         DerivedRecords(
-            *(source, configs[source].name, mark.stored(ctx.tenant)),
+            *(source, configs[source].name, mark.format(ctx.tenant)),
             records=tuple(records[source]),
             unresolved=tuple(unresolved[source]),
         )
@@ -369,7 +367,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve."""
+    """Return the references that SCIP indexes among the documents of a repository resolve."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -409,7 +407,7 @@ def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: i
     return None
 
 
-def _repository(document: CodeDocument) -> tuple[str, str]:
+def _get_repository_key(document: CodeDocument) -> tuple[str, str]:
     return document.source, document.access_scope
 
 

@@ -1,4 +1,4 @@
-"""Entries of settings files: the keys and items of JSON, YAML, TOML and INI with their offsets.
+"""Entries of settings files: the keys and items in JSON, YAML, TOML and INI, with their offsets.
 
 JSON and TOML are read from syntax trees, YAML from the events of libyaml, and INI line by line.
 Variables in values are not expanded. A damaged file yields the entries that could be read.
@@ -31,7 +31,7 @@ class SettingsEntry:
     """A key with its value, or an item of a list.
 
     Attributes:
-        path: the keys that lead to it, its own key last; ITEM for a list item.
+        path: the keys that lead to it and its own key, with ITEM for each list item.
         start, end: character offsets, half open.
         value: value of a scalar, without quotes; None for a table, a list or a YAML block scalar.
     """
@@ -50,7 +50,7 @@ _PARSE_SECONDS: Final = 3.0
 """Maximum parse time of one file; a usual file of 1 MiB takes a tenth of a second."""
 
 _DAMAGED_TOKENS: Final = 100_000
-"""Maximum number of tokens in a damaged part; a longer part yields no entries."""
+"""Maximum number of tokens in a damaged part of a text; a longer part yields no entries."""
 
 
 def _sort_entries(entries: list[SettingsEntry]) -> tuple[SettingsEntry, ...]:
@@ -66,7 +66,7 @@ _BEYOND_JSON: Final = re.compile(
     r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
     r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
 )
-"""Matches syntax that the JSON grammar lacks, outside strings: JSON5, tsconfig files, templates."""
+"""Matches syntax outside strings that the JSON grammar lacks: JSON5, tsconfig files, templates."""
 
 
 def json_entries(text: str) -> ReadEntries:
@@ -165,7 +165,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and value of a `pair`; None if damage lies between key and value."""
+    """Return the path and value of a `pair`; the value is None if the text before it is damaged."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -189,9 +189,9 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
 
 
 def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
-    """Return the children of an ERROR node with their paths, found by the brackets between them.
+    """Return the children of an ERROR node with their paths, which brackets between them show.
 
-    The grammar reads an object that is never closed as a sequence of tokens and pairs.
+    The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
     found: list[tuple[Node, Path]] = []
     if error.child_count > _DAMAGED_TOKENS:
@@ -212,7 +212,7 @@ def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[N
 
 
 def unquote(token: str) -> str:
-    """Return the content of a string; only escaped quotes and slashes are unescaped."""
+    """Remove the quotes around a string, and unescape quotes and slashes in it."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
             inner = token[len(quote) : -len(quote)]
@@ -236,7 +236,7 @@ class _EntryStack:
         above = self._open[-1][1].path if self._open else ()
         self._open.append((level, SettingsEntry((*above, name), start, start, None)))
 
-    def hold(self, value: str) -> None:
+    def set_value(self, value: str) -> None:
         """Set the scalar value of the innermost open entry."""
         if self._open:
             level, entry = self._open[-1]
@@ -275,12 +275,12 @@ def ini_entries(text: str) -> ReadEntries:
             in_section = True
         elif line[0] in " \t" and entries.innermost() == 1:
             entries.open(2, ITEM, start + line.index(stripped[0]))
-            entries.hold(stripped)
+            entries.set_value(stripped)
             entries.close(2, start + len(line.rstrip()))
         elif key := _KEY.match(line):
             entries.close(1, end)
             entries.open(1, key["name"], start + key.start("name"))
-            entries.hold(key["value"].strip().strip("\"'"))
+            entries.set_value(key["value"].strip().strip("\"'"))
         else:
             whole = whole and in_section
         end = start + len(line.rstrip())
@@ -289,8 +289,7 @@ def ini_entries(text: str) -> ReadEntries:
 
 
 _YAML_DEPTH: Final = 200
-"""Nesting depth at which reading stops, because libyaml takes quadratic time for nested
-brackets."""
+"""Nesting depth at which reading stops; libyaml takes quadratic time for nested brackets."""
 _YAML_RESTARTS: Final = 20
 """Maximum number of times that reading restarts after a damaged position in one file."""
 _YAML_MENDS: Final = 20
@@ -347,7 +346,7 @@ def yaml_entries(text: str) -> ReadEntries:
 
 
 def _mask_damage(masked: str, damaged: int) -> str:
-    """Return a text of the same length in which the damaged value, or else its line, is masked."""
+    """Mask the damaged value in a text, or else its line; the length stays the same."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1
@@ -368,18 +367,18 @@ def _mask_damage(masked: str, damaged: int) -> str:
 
 
 class _YamlEventReader:
-    """Reads the events of one text from an offset to its end or to the first damaged position."""
+    """Reads the YAML events of a text, from an offset to its end or to a damaged position."""
 
     def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
         self.entries = _EntryStack()
         self._text, self._masked, self._base = text, masked, at
         self._end = at
         self._is_masked = is_masked
-        # The node that each open collection expects next: a list item, a key or the value of a key.
+        # The next node in each open collection: "item", "key" or "value".
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the first damaged position, else None."""
+        """Read the events; return the offset of a damaged position, or None at the end."""
         import yaml
 
         try:
@@ -434,7 +433,7 @@ class _YamlEventReader:
             return
         is_empty = event.end_mark.index == event.start_mark.index
         if not (is_collection or is_empty or getattr(event, "style", None) in {"|", ">"}):
-            self.entries.hold(self._scalar_value(event))
+            self.entries.set_value(self._scalar_value(event))
 
     def _dash_offset(self, start: int) -> int:
         """Return the offset of the dash before an item, or of the item in a flow sequence."""
@@ -450,7 +449,7 @@ class _YamlEventReader:
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
     def _scalar_value(self, event: yaml.NodeEvent) -> str:
-        """Return a scalar's value; leave aliases and values with a template as written."""
+        """Return a scalar's value; aliases and values with a template stay as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

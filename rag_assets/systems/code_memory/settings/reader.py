@@ -1,6 +1,6 @@
-"""Read settings files: a unit for each top-level key, and the settings that the keys define.
+"""Read settings files: a unit for each top-level key, and the settings that keys define.
 
-An OpenAPI 3 or Swagger 2 file, which its content identifies, has units for its operations.
+An OpenAPI 3 or Swagger 2 file, recognized by its content, has a unit for each operation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _list_units(
     symbol: Callable[[SettingsEntry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each entry, sorted by start; an entry within another entry has no unit.
+    """Return a unit for each outer entry, sorted by start.
 
     Args:
         symbol: returns the name of an entry; by default, its last key.
@@ -56,7 +56,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units belong to the units next to them.
+    """Return units that cover a text; brackets between units are added to the units next to them.
 
     Args:
         units: the units, in order, without overlaps.
@@ -80,7 +80,7 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
 
 
 def _start_with_comments(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry, else the start of its line or entry."""
+    """Return the start of the comments above an entry, or else of its line or the entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start
@@ -102,9 +102,9 @@ def _end_with_comma(text: str, end: int) -> int:
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _DEPTH: Final = 3
-"""Depth of the keys of operations: each is within a path, which is a key of `paths`."""
+"""Depth of the keys of operations, as in `paths./invoices.get`."""
 _LONGEST_PATH: Final = 500
-"""Maximum characters of a path, and of a server's path; each operation has a copy of both."""
+"""Maximum characters of a path, and of a server's path, which each operation repeats."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 
@@ -231,15 +231,14 @@ def _list_outermost_entries(entries: Sequence[SettingsEntry]) -> list[SettingsEn
 
 
 def _iter_setting_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
-    """Yield facts `defines_setting` {name, of} for keys with scalars; names include outer keys.
+    """Yield a fact `defines_setting` {name, of} for each key with a scalar value.
 
-    `of` is environment if the key is an environment variable.
+    The name includes the outer keys. `of` is "environment" for an environment variable.
     """
     for entry in entries:
         if entry.value is None or ITEM in entry.path:
             continue
-        # Without this limit, a long key would be copied into the names of thousands of keys below
-        # it.
+        # Without this limit, thousands of keys below a long key would each repeat it.
         if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):

@@ -262,7 +262,7 @@ class WalkStep(TrustedStep):
         named = [
             candidate
             for candidate in candidates
-            if candidate in leading or not start.isdisjoint(_list_places(candidate))
+            if candidate in leading or not start.isdisjoint(_get_places(candidate))
         ]
         # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
@@ -322,7 +322,7 @@ class WalkStep(TrustedStep):
         return [one for ranking in rankings for one in ranking]
 
 
-def _list_places(candidate: Candidate) -> tuple[Place, Place]:
+def _get_places(candidate: Candidate) -> tuple[Place, Place]:
     return Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
 
 
