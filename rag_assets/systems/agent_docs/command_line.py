@@ -39,10 +39,10 @@ from rag_assets.systems.agent_docs.prompts import (
     advise,
     build_hint,
     build_prompt,
+    build_tool_schema,
     has_tool,
     preload,
     read_sections,
-    tool_schema,
 )
 from rag_assets.systems.agent_docs.settings import Agent, Configuration, Setting
 
@@ -194,18 +194,18 @@ def advise_agents(ids: Sequence[str], *, as_json: bool) -> None:
     """Print advice for agents."""
     configuration, mask = _load(), SecretMasker()
     advice = [advise(configuration, agent, mask) for agent in _select(configuration, ids)]
-    for one in advice:
-        _warn_of_empty(one.empty)
+    for item in advice:
+        _warn_of_empty(item.empty)
     if as_json:
         print_json({"advice": advice})
         return
     columns = ["agent", "advice", "files", "tokens", "chunks", "preload costs", "rag costs", "why"]
     rows = [
         [
-            *(f"@{one.agent_id}", one.way, one.files, one.tokens, one.chunks),
-            *(one.preload_tokens, one.rag_tokens, one.reason),
+            *(f"@{item.agent_id}", item.way, item.files, item.tokens, item.chunks),
+            *(item.preload_tokens, item.rag_tokens, item.reason),
         ]
-        for one in advice
+        for item in advice
     ]
     print_table(columns, rows)
     say("Costs are in tokens: preload for every question, rag for questions that search.")
@@ -249,7 +249,7 @@ def print_tools(id_: str, *, as_json: bool) -> None:
     error = _find_embedder_error(configuration)
     _warn_of_preload(configuration, agent, error)
     has_search = error is None and has_tool(configuration, agent)
-    tools = [tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
+    tools = [build_tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
     if as_json:
         print_json({"agent": agent.id, "categories": {"rag": has_search}, "tools": tools})
         return

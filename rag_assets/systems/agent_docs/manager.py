@@ -242,7 +242,7 @@ class RagIndexManager:
         rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
-        """Return the first results that match their files, and why others do not."""
+        """Return the best results that match their files, and why other results do not match."""
         count, verdicts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
         while True:
@@ -393,7 +393,7 @@ def _report(
 
 
 def format_results(results: Sequence[SearchResult]) -> str:
-    """Format passages with a marker above each; without passages, a sentence says so."""
+    """Format passages with a marker line above each, or a sentence if there are none."""
     return results_text(
         (number, result.score, result.chunk.source_path, result.chunk.content)
         for number, result in enumerate(results, start=1)
@@ -445,9 +445,9 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
     folder = configuration.rag.model.value
     if folder is not None:
-        if configuration.has_projects_model:
+        if configuration.has_project_model:
             require_published_model(folder, configuration.rag.model.origin)
-        return OnnxEmbedder(folder, pooling=default_pooling(folder))
+        return OnnxEmbedder(folder, pooling=get_default_pooling(folder))
     for cached in find_cached_models(configuration.base.value, configuration.rag.allow.value):
         return OnnxEmbedder(cached, pooling="cls")
     return OnnxEmbedder()
@@ -461,7 +461,7 @@ def require_published_model(folder: Path, origin: str) -> None:
     """
     from rag_assets.models.embedding.model_folder import describe_folder
 
-    if not describe_folder(folder, pooling=default_pooling(folder)).is_known:
+    if not describe_folder(folder, pooling=get_default_pooling(folder)).is_known:
         raise ConfigurationError(
             f"{origin}: the model in {folder} does not have the checksums of a published model",
             hint="a project's file can use only published models; set your own model as"
@@ -470,7 +470,7 @@ def require_published_model(folder: Path, origin: str) -> None:
         )
 
 
-def default_pooling(folder: Path) -> Literal["cls"] | None:
+def get_default_pooling(folder: Path) -> Literal["cls"] | None:
     """Return the pooling of bge-small, which its folder may not state; None for other models."""
     return "cls" if _BGE in str(folder) else None
 
@@ -587,7 +587,7 @@ class WordIndex:
         return {id_: -score for score, id_ in order}
 
     def term_coverage(self, id_: str, words: Collection[str]) -> float:
-        """Return the share of the given words that occur in a passage."""
+        """Return the share of words that occur in a passage."""
         position = self.ids.index(id_)
         return sum(position in self._count_word(word) for word in words) / len(words)
 

@@ -17,10 +17,10 @@ from rag_assets.systems.agent_docs.prompts import (
     advise,
     build_hint,
     build_prompt,
+    build_tool_schema,
     has_tool,
     preload,
     read_sections,
-    tool_schema,
 )
 from rag_assets.systems.agent_docs.settings import Configuration
 
@@ -108,7 +108,7 @@ def test_hint_and_schema_are_short(docs: Path) -> None:
         (docs / f"{name}.md").write_text("text")
     found = configured(docs, '{strategy: rag, sources: ["*.md"]}')
     assert 20 < count_text(build_hint(found.agents["a"])) <= 120
-    assert count_text(canonical(tool_schema())) <= 150
+    assert count_text(canonical(build_tool_schema())) <= 150
 
 
 def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) -> None:
