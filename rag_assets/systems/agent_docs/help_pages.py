@@ -280,7 +280,7 @@ _MDOC = re.compile(rb"^\.Dd\b", re.MULTILINE)
 _ALIAS = re.compile(rb"\A(?:[.'](?:\\\"| *$).*\n)*\.so +(\S+)")
 """Matches a page that consists of a reference to another page."""
 _MAX_ALIASES: Final = 5
-"""Maximum number of references that are followed from a page; a further one is rendered as is."""
+"""Maximum number of references that are followed from a page."""
 _MARKDOWN_HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
 _MARKDOWN_EDGES = re.compile(r"\A\S+\(\d\w*\) - .*\n|\n.*\w - .+\Z")
 _TEXT_EDGES = re.compile(r"\A[^\n]*\n|\n[^\n]*\Z")

@@ -71,7 +71,7 @@ class IndexReport:
         files: number of indexed files.
         chunks: number of passages in the index.
         embedded: number of texts that were sent to the embedder this time.
-        dropped: number of passages left out because they held only a credential.
+        dropped: number of passages left out because they contain only masked characters.
         secrets: files with masked credentials, and the rules that matched.
         built: whether the index was replaced; False if it was current.
         left_out: files that are not indexed, and why.

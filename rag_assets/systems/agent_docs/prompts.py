@@ -185,7 +185,7 @@ TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
 QUERY_DESCRIPTION: Final = "What to look for, in plain words."
 MAX_QUERY: Final = 4_000
-"""Maximum characters of a query; the tool refuses a longer one."""
+"""Maximum characters of a query; the tool refuses longer queries."""
 TIMEOUT_SECONDS: Final = 30
 _MAX_HINT_TOKENS: Final = 120
 """Maximum tokens of a hint; topics that do not fit are dropped."""

@@ -453,7 +453,7 @@ class _AgentRows:
     def replace(
         self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState | None
     ) -> None:
-        """Replace all rows and the state at once; None leaves the agent without a state."""
+        """Replace all rows and the state at once; None deletes the state."""
         connection = self._connection
         self.finish_move()
         removed, changed = self._compare(chunks, vectors)

@@ -86,7 +86,7 @@ class FileState:
         size: size in bytes.
         mtime_ns: modification time in nanoseconds of Unix time.
         sha256: hash of its bytes.
-        dropped: number of passages left out because they held only a masked credential.
+        dropped: number of passages left out because they contain only masked characters.
         rules: the rules that matched its masked credentials.
     """
 
@@ -160,7 +160,7 @@ class PassageStore(Protocol):
         ...
 
     def has_index(self, agent_id: str) -> bool:
-        """Return whether an agent has an index, even an empty one."""
+        """Return whether an agent has an index; it may be empty."""
         ...
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:

@@ -89,7 +89,7 @@ class _TenantCollector:
     is_complete: bool = True
 
     def add(self, config: Mapping[str, Any], origin: str) -> None:
-        """Add the tenant of an agent; if two files declare the agent, neither one is used."""
+        """Add the tenant of an agent; an agent that two files declare is not used."""
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)

@@ -101,16 +101,16 @@ async def _resolve_project(
 ) -> ProjectRequest:
     turn = identity.organization or min(identity.tenants, default="")
     find = partial(find_project_tenant, backend.catalog, identity.tenants, project_id)
-    found = await backend.run(turn, identity.name, find)
-    request.state.tenant = found
-    return ProjectRequest(identity, backend, project_id, found)
+    tenant_id = await backend.run(turn, identity.name, find)
+    request.state.tenant = tenant_id
+    return ProjectRequest(identity, backend, project_id, tenant_id)
 
 
 async def _require_admin(
-    asked: Annotated[ProjectRequest, Depends(_resolve_project)],
+    project: Annotated[ProjectRequest, Depends(_resolve_project)],
 ) -> ProjectRequest:
-    asked.identity.require_admin()
-    return asked
+    project.identity.require_admin()
+    return project
 
 
 ProjectDependency = Annotated[ProjectRequest, Depends(_resolve_project)]

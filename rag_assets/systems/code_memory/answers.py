@@ -1,4 +1,4 @@
-"""Answers to questions about a repository, such as what serves a route or uses a table."""
+"""Answers to questions about a repository: its routes, tables, tests, history and rules."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
-"""Maximum number of steps, from a user to its own users, that are followed by name."""
+"""Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
 """Maximum number of steps to a user found by name: from its route, and from tests of the route."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
@@ -300,11 +300,11 @@ class CodeAnswers:
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
         frontier = _add_members(view, first)
-        asked: FoundUses | None = None
+        first_uses: FoundUses | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
             uses = find_uses_of_nodes(view, frontier, stated=stated)
-            asked = uses if asked is None else asked
+            first_uses = uses if first_uses is None else first_uses
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
             frontier = []
@@ -329,7 +329,7 @@ class CodeAnswers:
             self._add_callers(frontier, found, start_keys, stated)
             if not frontier:
                 break
-        return replace(asked or NO_USES, omitted=omitted)
+        return replace(first_uses or NO_USES, omitted=omitted)
 
     def _add_callers(
         self,
@@ -423,8 +423,8 @@ class CodeAnswers:
         quotation = build_quotation(question)
         notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         if not answer.hits:
-            asked = answer.clarification
-            return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
+            asking = answer.clarification
+            return "\n".join([_NOTHING if asking is None else asking.question, *notes])
         lines = []
         for hit in answer.hits:
             line, excerpt = _find_quotation(hit, quotation)
@@ -614,19 +614,19 @@ def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
-    """Return whether both ends of a relation are in the same one of these definitions."""
+    """Return whether a relation starts and ends within the same definition."""
     return any(
         is_within(relation.source, n.name) and is_within(relation.target, n.name) for n in nodes
     )
 
 
-def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
+def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the path in a question is longer or shorter than the paths of its routes."""
-    request = parse_request(said)
+    request = parse_request(written)
     shown = [name.removeprefix(ROUTE) for name in routes]
     depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
     if request and path_template(request[1]).count("/") not in depths:
-        yield f"{to_one_line(said)} is taken for {', '.join(shown)}: the server may add a prefix"
+        yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
 def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:

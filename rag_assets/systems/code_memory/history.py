@@ -1,8 +1,8 @@
 """History: the commits that changed a file or some of its lines, read from Git on demand.
 
 History is not indexed, because a repository has many more commits than files, and few are ever
-requested. The rules are those of `git log -- PATH` and `git log -L`: if a merge has the same file
-as one of its parents, only that parent is followed. Renames are not followed.
+requested. As in `git log -- PATH` and `git log -L`, if a merge has the same file as one of its
+parents, only that parent is followed. Renames are not followed.
 """
 
 from __future__ import annotations

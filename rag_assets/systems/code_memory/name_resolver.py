@@ -56,7 +56,7 @@ class NameResolver:
     tenant: Tenant
 
     def find_routes(self, name: str) -> list[Node]:
-        """Return the routes with this name or path, or those of this controller or method."""
+        """Return the routes with a name or path, or the routes to a controller or method."""
         is_path = name.strip().startswith("/") or (" " in name.strip() and "/" in name)
         return self._find_by_name_or_path(name) or (
             [] if is_path else self._find_by_controller(name)

@@ -202,8 +202,8 @@ class RuleBook:
                 break
         else:
             paths = _list_possible_paths(bare, repositories)
-        held = {build_uri(source, path) for source, each in paths.items() for path in each}
-        names = self._list_names([*held]) | {
+        uris = {build_uri(source, path) for source, each in paths.items() for path in each}
+        names = self._list_names([*uris]) | {
             bare,
             *(path for each in paths.values() for path in each),
         }

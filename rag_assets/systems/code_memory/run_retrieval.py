@@ -307,12 +307,12 @@ class RunRetrieval:
         request = build_search_request(tenant, run, question.query, question.options, caller)
         answer = await self.search.search(ref.id, request)
         chunks = await self._build_chunks(ref, answer.hits, caller)
-        asked = {**common, "query": await self.search.masked(question.query)}
+        details = {**common, "query": await self.search.masked(question.query)}
         loaded = {
             "ids": [chunk.id for chunk in chunks],
             "scores": [chunk.score for chunk in chunks],
         }
-        journal.record(ref, "ai_context_loaded", {**asked, "rag": True, **loaded})
+        journal.record(ref, "ai_context_loaded", {**details, "rag": True, **loaded})
         if answer.disabled:
             return RetrievedChunks(rag=True, outcome="disabled")
         debug = None if answer.debug is None else _build_debug(answer.debug, chunks)

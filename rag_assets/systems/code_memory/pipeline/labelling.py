@@ -390,7 +390,7 @@ def _language(media_type: str | None) -> str:
 
 
 def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
-    """Return the facts of documents with their paths, by document, in the given order."""
+    """Return the facts of documents with their paths, by document, in the order of `documents`."""
     found = {
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)

@@ -58,7 +58,7 @@ _ASKING: Final = frozenset({"which", "what", "whose"})
 _QUOTES: Final = "`\"'"
 _ENDS: Final = ".:?"
 _LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
-"""Matches what a text rarely contains by chance: three words, or a name of several words."""
+"""Matches text that is rarely found by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(

@@ -80,17 +80,17 @@ class RatedCandidate:
 
 
 def arrange_candidates(
-    rated: Sequence[RatedCandidate], asked: QuestionKinds, count: int
+    rated: Sequence[RatedCandidate], question: QuestionKinds, count: int
 ) -> list[Candidate]:
     """Return the candidates in the order in which they are shown.
 
     Args:
         rated: candidates, without duplicates.
-        asked: the kinds that the question asks for.
+        question: the kinds that the question asks for.
         count: number of candidates that are chosen one by one; the others follow by relevance.
     """
     left = sorted(
-        ((_weigh_candidate(one, asked), one) for one in rated),
+        ((_weigh_candidate(one, question), one) for one in rated),
         key=lambda one: (-one[0], one[1].candidate.id),
     )
     chosen: list[Candidate] = []
@@ -100,7 +100,7 @@ def arrange_candidates(
 
         def room(at: int) -> float:
             worth, one = left[at]
-            is_first = one.source_type in asked.wanted_types and not of_kind[one.source_type]
+            is_first = one.source_type in question.wanted_types and not of_kind[one.source_type]
             return (
                 worth
                 * _SAME_FILE ** of_file[one.candidate.uri]
@@ -114,12 +114,12 @@ def arrange_candidates(
     return [*chosen, *(one.candidate for _, one in left)]
 
 
-def _weigh_candidate(rated: RatedCandidate, asked: QuestionKinds) -> float:
+def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
     symbol, kind = rated.candidate.symbol, rated.source_type
     factors = (
-        (_WANTED_TYPE, kind in asked.wanted_types),
+        (_WANTED_TYPE, kind in question.wanted_types),
         (_PREFERRED, rated.is_preferred),
-        (_TEST, not asked.is_about_tests and is_test(path_from_uri(rated.candidate.uri))),
+        (_TEST, not question.is_about_tests and is_test(path_from_uri(rated.candidate.uri))),
         (_DESCRIPTION, kind in _DESCRIBING_TYPES),
         (_HEAD, _is_head(symbol, kind)),
         (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),

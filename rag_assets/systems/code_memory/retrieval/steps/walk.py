@@ -214,34 +214,34 @@ class WalkStep(TrustedStep):
         request = search.request
         if not reads_code(search.tenant) or progress.walked is not None:
             return progress
-        asked = find_question_names(
+        question = find_question_names(
             request.query,
             route_name=request.route_name,
             controller_class=request.controller_class,
             table_name=request.table_name,
         )
-        if not asked.names:
+        if not question.names:
             return progress
-        if request.mode is None and asked.is_relational:
-            return await self._walk(asked, progress)
+        if request.mode is None and question.is_relational:
+            return await self._walk(question, progress)
         # The index is searched at the same time, because names alone may not answer the question.
-        return replace(progress, concurrent_walk=partial(self._walk, asked))
+        return replace(progress, concurrent_walk=partial(self._walk, question))
 
-    async def _walk(self, asked: QuestionNames, progress: SearchProgress) -> SearchProgress:
+    async def _walk(self, question: QuestionNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         with progress.timings.part("walk"):
             view, neighbourhoods = await run_sync(
                 self._views.get_view_with_neighbourhoods, progress
             )
             exact = (
-                await run_sync(partial(_find_exact_places, view, asked))
-                if asked.is_bare
+                await run_sync(partial(_find_exact_places, view, question))
+                if question.is_bare
                 else ([], [])
             )
             found, are_known = await run_sync(
-                partial(find_related_nodes, view, neighbourhoods, search.tenant, asked)
+                partial(find_related_nodes, view, neighbourhoods, search.tenant, question)
             )
-            chosen = _select_answers(found, asked) if are_known else None
+            chosen = _select_answers(found, question) if are_known else None
             leading = await self._find_leading_candidates(*exact, progress)
             related = await find_place_entries(
                 self._services, progress, list_related_places(chosen or found)
@@ -338,22 +338,22 @@ def _contains_definition(
 
 
 def find_related_nodes(
-    view: RelationView, neighbourhoods: Neighbourhoods, tenant: Tenant, asked: QuestionNames
+    view: RelationView, neighbourhoods: Neighbourhoods, tenant: Tenant, question: QuestionNames
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
-    by_name = [_find_nodes(view, tenant, name) for name in asked.names]
+    by_name = [_find_nodes(view, tenant, name) for name in question.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
     found = flow_from_names(
-        view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=asked.wanted_types
+        view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
     )
     found = replace(found, complete=found.complete and len(start_nodes) == len(nodes))
     return found, all(by_name)
 
 
 def _find_exact_places(
-    view: RelationView, asked: QuestionNames
+    view: RelationView, question: QuestionNames
 ) -> tuple[list[Place], list[FoundSymbol]]:
     """Return the places of definitions and files with exactly these names, and the definitions.
 
@@ -362,7 +362,7 @@ def _find_exact_places(
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
-    for name in asked.names:
+    for name in question.names:
         defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
         defined.sort(key=partial(_get_distance_key, name))
         own = [one for one in defined if _has_passage(one)]
@@ -404,20 +404,20 @@ def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, 
     return {(one.source, one.name): build_node(one) for one in found}
 
 
-def _select_answers(found: Flow, asked: QuestionNames) -> Flow | None:
+def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
     """Return the nodes that answer a question about relations alone.
 
     They are relevant enough and have a source type that the question asks for. Return None for any
     other question, or if the walk reached no such node.
     """
-    if not asked.is_relational or not asked.wanted_types:
-        return found if asked.is_relational else None
+    if not question.is_relational or not question.wanted_types:
+        return found if question.is_relational else None
     kept = tuple(
         one
         for one in found.nodes
         if len(one.path) == 1
         or (
-            one.node.source_type in asked.wanted_types
+            one.node.source_type in question.wanted_types
             and (len(one.path) == _DIRECT_PATH_LENGTH or one.score >= _MIN_INDIRECT_SCORE)
         )
     )
