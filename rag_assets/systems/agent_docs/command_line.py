@@ -18,7 +18,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.common.private_files import rewrite_file
 from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.errors import DamagedIndex
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 from rag_assets.systems.agent_docs.hosts import (
     build_servers,
     find_host,
@@ -151,7 +151,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for agent in _select(configuration, ids):
         docs = agent.docs
-        matches = expand(docs.sources.value, agent.base)
+        matches = expand_patterns(docs.sources.value, agent.base)
         with _convert_store_errors(configuration):
             state = store.state(agent.id)
         index = "none"
@@ -214,7 +214,7 @@ def advise_agents(ids: Sequence[str], *, as_json: bool) -> None:
 def print_preload(id_: str, *, as_json: bool) -> None:
     """Print the documentation that fits an agent's budget."""
     agent = find_agent(_load(), id_)
-    matches = expand(agent.docs.sources.value, agent.base)
+    matches = expand_patterns(agent.docs.sources.value, agent.base)
     _warn_of_empty(matches.empty)
     documentation = read_sections(matches.files, SecretMasker())
     loaded = preload(documentation, agent.docs.budget.value)
@@ -231,7 +231,7 @@ def print_prompt(id_: str, *, as_json: bool) -> None:
     """Print the prompt of an agent."""
     configuration = _load()
     agent = find_agent(configuration, id_)
-    _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
+    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
     error = _find_embedder_error(configuration)
     _warn_of_preload(configuration, agent, error)
     prompt = build_prompt(configuration, agent, SecretMasker(), can_search=error is None)
@@ -314,7 +314,7 @@ def serve_agent(id_: str, working_directory: Path | None) -> None:
         _warn_of_preload(configuration, agent, embedder_error)
         serve(None)
     manager = open_manager(configuration)
-    _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
+    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
     serve(RefreshingIndex(manager, agent, warn), build_hint(agent))
 
 

@@ -94,7 +94,7 @@ class GlobRoot:
     boundary: Path
 
 
-def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
+def expand_patterns(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
     """Find the files that match patterns.
 
     Raises:
@@ -119,7 +119,7 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
 
 
 def find_roots(patterns: Sequence[str], base: Path, home: Path | None = None) -> list[GlobRoot]:
-    """Return the root of each pattern; see expand."""
+    """Return the root of each pattern; see expand_patterns."""
     return [_split_pattern(pattern, base, home)[0] for pattern in patterns]
 
 
@@ -377,7 +377,7 @@ class GlobsSource:
             )
         before = self._read_identities()
         try:
-            matches = expand(self._config.patterns, self._base, self._home)
+            matches = expand_patterns(self._config.patterns, self._base, self._home)
         except ConfigurationError as error:
             raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
         if matches.unreadable:

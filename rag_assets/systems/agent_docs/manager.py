@@ -35,7 +35,7 @@ from rag_assets.storage.index.terms import (
     parse_query_words,
 )
 from rag_assets.systems.agent_docs.errors import DamagedIndex
-from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
+from rag_assets.systems.agent_docs.globs import Matches, expand_patterns, is_inside
 from rag_assets.systems.agent_docs.passages import (
     Chunking,
     Mask,
@@ -137,12 +137,15 @@ class RagIndexManager:
 
     def _ensure(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
         started = time.monotonic()
-        looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+        looked_ns, matches = time.time_ns(), self._expand_patterns(agent_id, doc_sources, base_dir)
         state = self._read_state(agent_id)
         if state is None or not self._is_current(state, matches):
             with self.store.building(agent_id):
                 # Files may have changed while another process built the index.
-                looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+                looked_ns, matches = (
+                    time.time_ns(),
+                    self._expand_patterns(agent_id, doc_sources, base_dir),
+                )
                 state = self._read_state(agent_id)
                 if state is None or not self._is_current(state, matches):
                     return self._build(agent_id, matches, looked_ns, state, started)
@@ -151,7 +154,7 @@ class RagIndexManager:
     def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
         """Return whether an index matches its files, judged by their sizes and times."""
         state = self._read_state(agent_id)
-        matches = self._expand(agent_id, doc_sources, base_dir)
+        matches = self._expand_patterns(agent_id, doc_sources, base_dir)
         return state is not None and self._is_current(state, matches)
 
     def needs_rebuild(self, agent_id: str) -> bool:
@@ -263,8 +266,10 @@ class RagIndexManager:
                 return valid[:top_k], "stale" if "stale" in verdicts else None
             count *= 2
 
-    def _expand(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> Matches:
-        matches = self._matches[agent_id] = expand(doc_sources, base_dir)
+    def _expand_patterns(
+        self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
+    ) -> Matches:
+        matches = self._matches[agent_id] = expand_patterns(doc_sources, base_dir)
         return matches
 
     def _read_sealed_state(self, agent_id: str) -> IndexState | None:

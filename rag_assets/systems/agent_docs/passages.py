@@ -193,7 +193,7 @@ def split(request: ChunkRequest) -> list[Passage]:
 
 PASSAGE = ChunkerKind(
     name="passage",
-    purpose="as sentence, each passage at a place of its own",
+    purpose="like sentence; no two passages start at the same position",
     split=split,
     unit="characters",
     limit=SENTENCE.limit,

@@ -21,7 +21,7 @@ from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.search.contexts import as_source, escape_imitations
 from rag_assets.storage.index.common_words import COMMON_WORDS
-from rag_assets.systems.agent_docs.globs import MatchedFile, expand
+from rag_assets.systems.agent_docs.globs import MatchedFile, expand_patterns
 from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file
 from rag_assets.systems.agent_docs.settings import Agent, Configuration
 
@@ -241,7 +241,7 @@ def build_prompt(
     parts = [own if agent.is_user_file else escape_imitations(own)]
     left_out: tuple[str, ...] = ()
     if docs.sources.value and (docs.strategy.value == "preload" or not can_search):
-        documentation = read_sections(expand(docs.sources.value, agent.base).files, mask)
+        documentation = read_sections(expand_patterns(docs.sources.value, agent.base).files, mask)
         loaded = preload(documentation, docs.budget.value)
         parts.append(loaded.text)
         left_out = (*loaded.left_out, *documentation.left_out)
@@ -254,7 +254,7 @@ def build_prompt(
 def build_hint(agent: Agent) -> str:
     """Build the sentences that name the search tool and describe its documentation."""
     docs = agent.docs
-    files = expand(docs.sources.value, agent.base).files
+    files = expand_patterns(docs.sources.value, agent.base).files
     description = as_source(docs.description.value or agent.description)
     while count_text(description) > _MAX_DESCRIPTION_TOKENS:
         description = description[: len(description) * 3 // 4].rsplit(" ", 1)[0] + "…"
@@ -362,7 +362,7 @@ class Advice:
 def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
     """Estimate the costs of an agent's documentation, and recommend how to provide it."""
     docs, rag = agent.docs, configuration.rag
-    matches = expand(docs.sources.value, agent.base)
+    matches = expand_patterns(docs.sources.value, agent.base)
     documentation = read_sections(matches.files, mask)
     files, tokens = len(documentation.files), documentation.tokens
     step = max(1, rag.chunk_size.value - rag.chunk_overlap.value)

@@ -142,7 +142,10 @@ class CodeAnswers:
         if len(found) > 1:
             lines += [*_list_route_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*RelationTree(walk, several=self._has_several_repositories).lines(name), ""]
+            lines += [
+                *RelationTree(walk, several=self._has_several_repositories).format_lines(name),
+                "",
+            ]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))

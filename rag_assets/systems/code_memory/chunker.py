@@ -37,7 +37,7 @@ _MOST_KEYS = 300
 _REST = Definition("rest")
 
 
-def read(request: ChunkRequest) -> CutText:
+def cut_document(request: ChunkRequest) -> CutText:
     """Cut a document at its definitions, and collect its facts.
 
     - A unit marked as alone is a separate chunk, however small. Other units are joined with their
@@ -69,15 +69,15 @@ def read(request: ChunkRequest) -> CutText:
     return CutText(_split_along_units(request, reading), facts)
 
 
-def place(path: str, media_type: str) -> str:
+def classify_path(path: str, media_type: str) -> str:
     """Return the kind of document by its path: "known_bug", "data", or "" for any other."""
     if media_type == _MARKDOWN:
         return _BUGS if type_of_place(path) == _BUGS else ""
     return _DATA if is_data(path) else ""
 
 
-def split(request: ChunkRequest) -> list[Passage]:
-    """Cut a document at headings or blank lines, without parsing it; see read()."""
+def split_document(request: ChunkRequest) -> list[Passage]:
+    """Cut a document at headings or blank lines, without parsing it; see cut_document."""
     if _is_prose(request):
         return _split_along_sections(request)
     return _split_along_units(request, CodeText(add_rest_units(request.parsed.text, ()), ()))
@@ -213,12 +213,12 @@ def reads_code(tenant: Tenant) -> bool:
 CODE = ChunkerKind(
     name="code",
     purpose="a repository's files: one definition, route, table or key each; texts by section",
-    split=split,
-    read=read,
+    split=split_document,
+    read=cut_document,
     prepare=_prepare,
     reading_version=READING_VERSION,
     programs=_PROGRAMS,
-    place=place,
+    place=classify_path,
     unit="tokens",
     limit=1200,
     overlap=200,

@@ -64,7 +64,7 @@ def build_hook(block: str, kept: str | None) -> bytes:
     Args:
         kept: the file name of the former hook, which the new hook runs last.
     """
-    return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
+    return (_SHELL + _OURS + block + (_build_run_command(kept) if kept else "")).encode()
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
@@ -92,7 +92,7 @@ def is_ours(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-def _run_command(kept: str) -> str:
+def _build_run_command(kept: str) -> str:
     path = '"${0%/*}"/' + shlex.quote(kept)
     return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
 

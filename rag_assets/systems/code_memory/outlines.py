@@ -100,14 +100,14 @@ class RelationTree:
         for relation in walk.relations:
             self._from.setdefault(relation.source, []).append(relation)
 
-    def lines(self, root: str) -> Iterator[str]:
+    def format_lines(self, root: str) -> Iterator[str]:
         """Yield a line for a node, and below it a line for each relation from it, recursively."""
-        yield self._heading(root)
+        yield self._format_heading(root)
         opened = {root}
         waiting = [(sort_relation, 1) for sort_relation in reversed(self._sort_relations(root))]
         while waiting:
             relation, depth = waiting.pop()
-            yield "  " * depth + self._line(relation)
+            yield "  " * depth + self._format_line(relation)
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
                 below = self._sort_relations(relation.target)
@@ -119,14 +119,14 @@ class RelationTree:
             found, key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
         )
 
-    def _heading(self, name: str) -> str:
+    def _format_heading(self, name: str) -> str:
         node = self._nodes.get(name)
         if node is None:
             return format_name(name)
         where = format_place(node.uri, node.line_start, several=self._several)
         return f"{node.source_type} {format_name(name)}  {where}".rstrip()
 
-    def _line(self, relation: Relation) -> str:
+    def _format_line(self, relation: Relation) -> str:
         where = format_place(relation.uri, relation.line_start, several=self._several)
         how = (
             ""

@@ -269,11 +269,11 @@ async def relations(
 
     found = await _walk(project, walk)
     return CodeRelations(
-        tuple(map(_node, found.nodes)),
-        tuple(map(_edge, found.relations)),
+        tuple(map(_build_node, found.nodes)),
+        tuple(map(_build_edge, found.relations)),
         found.complete,
         found.why,
-        tuple(map(_edge, found.uses)),
+        tuple(map(_build_edge, found.uses)),
     )
 
 
@@ -287,7 +287,7 @@ async def symbols(
         caller = project.identity.caller
         return walker.find_definitions(project.tenant_id, caller, name=query.name, path=query.path)
 
-    return CodeSymbols(tuple(map(_node, await _walk(project, look))))
+    return CodeSymbols(tuple(map(_build_node, await _walk(project, look))))
 
 
 @router.get("/{project_id}/who-serves")
@@ -347,12 +347,12 @@ async def rules_for(
     return await _answer(project, lambda about: about.rules_for(query.path))
 
 
-def _node(node: Node) -> CodeNode:
+def _build_node(node: Node) -> CodeNode:
     lines = node.line_start, node.line_end
     return CodeNode(
         node.name, node.source_type, node.repository, node.uri, *lines, node.content_hash
     )
 
 
-def _edge(relation: Relation) -> CodeEdge:
+def _build_edge(relation: Relation) -> CodeEdge:
     return CodeEdge(*astuple(relation))

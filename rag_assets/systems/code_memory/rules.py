@@ -63,7 +63,7 @@ class QuestionFile:
         """
         paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
         return any(
-            not globs or _matches(globs, path) or _matches(globs, path.removeprefix(folder))
+            not globs or _match_globs(globs, path) or _match_globs(globs, path.removeprefix(folder))
             for path in paths
         )
 
@@ -93,7 +93,7 @@ class _Candidate:
         """Return whether the document is a rule that applies to one of these files."""
         return any(self._governs_file(file) for file in files)
 
-    def rank(self, files: Sequence[QuestionFile]) -> tuple[bool, int, str]:
+    def get_rank_key(self, files: Sequence[QuestionFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
         return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
@@ -184,7 +184,7 @@ class RuleBook:
                 unknown += 1
             elif one.is_applicable_rule(files) or document.document_id in naming:
                 found.append(one)
-        return sorted(found, key=lambda one: one.rank(files)), unknown
+        return sorted(found, key=lambda one: one.get_rank_key(files)), unknown
 
     def locate_file(self, path_as_written: str) -> QuestionFile:
         """Return the file with a path, within its repository or as hits show it."""
@@ -258,7 +258,7 @@ def _is_qualified(name: str) -> bool:
     return not _QUALIFIED.isdisjoint(name) and "/" not in name and "@" not in name
 
 
-def _matches(globs: Sequence[str], path: str) -> bool:
+def _match_globs(globs: Sequence[str], path: str) -> bool:
     folder, slash, name = path.rpartition("/")
     rules = compile_globs(globs, ignore_case=False)
     return bool(rules.decide((folder + slash).encode(), name.encode(), is_folder=False))

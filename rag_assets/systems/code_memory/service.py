@@ -146,27 +146,27 @@ class CodeMemory:
                 f"the question is not valid: {describe_problem(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
-        asking = None if run is None else await run_sync(self._run, run)
+        asking = None if run is None else await run_sync(self._get_run, run)
         tenant = Tenant.from_config(record.config)
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
         """Request that a file is read and indexed again; a new file is listed soon."""
-        return self._index(path)
+        return self._request_reindexing(path)
 
     def reindex(self) -> IndexedProject:
         """Request that everything is read and indexed again; existing embeddings are reused."""
-        return self._index()
+        return self._request_reindexing()
 
     def invalidate(self, path: str) -> InvalidatedFiles:
         """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
 
-    def _index(self, *paths: str) -> IndexedProject:
+    def _request_reindexing(self, *paths: str) -> IndexedProject:
         record = self._catalog.tenants.get(self._tenant_id)
         by = self._caller.name or _BY
         return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
 
-    def _run(self, run: str) -> Run:
+    def _get_run(self, run: str) -> Run:
         return Runs(self._catalog.database).get(self._tenant_id, run)

@@ -164,7 +164,7 @@ _FILE: Final = "file:"
 _T = TypeVar("_T")
 
 
-async def search(visit: Visit) -> Response:
+async def show_search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
     query = _read_parameter(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
@@ -180,7 +180,7 @@ async def search(visit: Visit) -> Response:
     )
 
 
-async def name(visit: Visit) -> Response:
+async def show_name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
@@ -202,7 +202,7 @@ async def name(visit: Visit) -> Response:
     )
 
 
-async def file(visit: Visit) -> Response:
+async def show_file(visit: Visit) -> Response:
     """Show the definitions of a file, in the order of its lines, and their relations."""
     path = _read_parameter(visit, "path")
     definitions = await _read(
@@ -252,8 +252,8 @@ PANEL = SystemPanel(
     package="rag_assets.systems.code_memory.panel",
     tabs={"": "Search", "/names": "Names"},
     pages=(
-        PanelPage("", search),
-        PanelPage("/names", name),
-        PanelPage("/files", file),
+        PanelPage("", show_search),
+        PanelPage("/names", show_name),
+        PanelPage("/files", show_file),
     ),
 )

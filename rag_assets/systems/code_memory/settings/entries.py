@@ -124,7 +124,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
         if len(path) >= DEEPEST:
             continue
         if node.type == "ERROR":
-            children = _damaged_children(tree, node, path)
+            children = _list_damaged_children(tree, node, path)
         else:
             children = [(child, path) for child in node.named_children if not child.is_missing]
         for child, at in children:
@@ -161,7 +161,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
     last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
     if last.type == "comment":
         last = last.prev_named_sibling or last
-    return SettingsEntry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
+    return SettingsEntry(_read_toml_path(tree, key), tree.start(node), tree.end(last), None)
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
@@ -172,14 +172,14 @@ def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | N
     is_whole = bool(values) and values[0].type != "ERROR" and not values[0].is_missing
     value = values[0] if is_whole else None
     if key.type in _TOML_KEYS:
-        return (*base, *_toml_path(tree, key)), value
+        return (*base, *_read_toml_path(tree, key)), value
     token = tree.of(key)
     # The mask of an unquoted one-letter key includes its colon.
     name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
 
 
-def _toml_path(tree: SyntaxTree, key: Node) -> Path:
+def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key; the grammar nests them to the left."""
     parts: list[str] = []
     while key.type == "dotted_key":
@@ -188,7 +188,7 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
     return (unquote(tree.of(key)), *reversed(parts))
 
 
-def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
+def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
     """Return the children of an ERROR node with their paths, which brackets between them show.
 
     The grammar reads an unclosed object as a sequence of tokens and pairs.
@@ -426,16 +426,16 @@ class _YamlEventReader:
         is_collection = isinstance(event, yaml.CollectionStartEvent)
         if expected == "item":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, ITEM, self._dash_offset(start))
+            self.entries.open(depth, ITEM, self._find_dash(start))
         elif expected == "key":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, "?" if is_collection else self._scalar_value(event), start)
+            self.entries.open(depth, "?" if is_collection else self._read_scalar(event), start)
             return
         is_empty = event.end_mark.index == event.start_mark.index
         if not (is_collection or is_empty or getattr(event, "style", None) in {"|", ">"}):
-            self.entries.set_value(self._scalar_value(event))
+            self.entries.set_value(self._read_scalar(event))
 
-    def _dash_offset(self, start: int) -> int:
+    def _find_dash(self, start: int) -> int:
         """Return the offset of the dash before an item, or of the item in a flow sequence."""
         before = self._masked[self._end : start]
         if "#" in before:
@@ -448,7 +448,7 @@ class _YamlEventReader:
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
-    def _scalar_value(self, event: yaml.NodeEvent) -> str:
+    def _read_scalar(self, event: yaml.NodeEvent) -> str:
         """Return a scalar's value; aliases and values with a template stay as written."""
         import yaml
 

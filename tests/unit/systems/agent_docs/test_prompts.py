@@ -11,7 +11,7 @@ from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 from rag_assets.systems.agent_docs.hosts import HOSTS, build_servers, merge_servers, render_servers
 from rag_assets.systems.agent_docs.prompts import (
     advise,
@@ -50,7 +50,7 @@ def docs(tmp_path: Path) -> Path:
 def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
     docs: Path, budget: int
 ) -> None:
-    documentation = read_sections(expand(["two.md", "one.md"], docs).files, plain)
+    documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget
     whole = documentation.tokens + 20 < budget
@@ -65,7 +65,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
 
 
 def test_what_is_left_out_is_named(docs: Path) -> None:
-    documentation = read_sections(expand(["two.md", "one.md"], docs).files, plain)
+    documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     names = preload(documentation, 150).left_out
     assert names[0].startswith("two.md: Section")
     assert names[-1] == "one.md"
