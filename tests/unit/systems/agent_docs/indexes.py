@@ -1,4 +1,4 @@
-"""Passages, vectors and states of made-up indexes."""
+"""Passages, vectors and states of indexes for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""agents.yaml: layers, variables, defaults, and errors of one line."""
+"""agents.yaml: layers, variables, defaults, and errors with their line."""
 
 from __future__ import annotations
 

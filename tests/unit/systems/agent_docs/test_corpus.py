@@ -1,4 +1,4 @@
-"""Pages of commands: their trees, the same bytes for the same version, and hostile commands."""
+"""Pages of commands: trees of subcommands, reproducible files, and hostile commands."""
 
 from __future__ import annotations
 

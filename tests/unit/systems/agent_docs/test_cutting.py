@@ -1,4 +1,4 @@
-"""Passages of files: limits, overlap, coverage, places in the bytes of the file."""
+"""Passages of files: limits, overlap, coverage and byte offsets."""
 
 from __future__ import annotations
 

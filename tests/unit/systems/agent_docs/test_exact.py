@@ -1,4 +1,4 @@
-"""Exact order of what an index finds, over the index in memory."""
+"""Exact order of candidates, with the index in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Globs as shells have them."""
+"""Glob patterns match as in a shell."""
 
 from __future__ import annotations
 

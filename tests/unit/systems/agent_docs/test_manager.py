@@ -1,4 +1,4 @@
-"""Indexes of agents: built once, refreshed by what changed, searched."""
+"""Indexes of agents: built once, refreshed after changes, and searched."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
 
 
 def test_a_time_in_the_future_is_believed(work: Work) -> None:
-    """An edit now would change the time."""
+    """A file with a future time counts as unchanged, because an edit would change the time."""
     work.write("a.md", "From another time.", age=-1_000_000)
     work.ensure()
     assert work.manager.is_current("x", ["*.md"], work.folder)

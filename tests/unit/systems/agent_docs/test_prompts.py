@@ -1,4 +1,4 @@
-"""Prompts: documentation within a budget, or a hint at the tool; and which of both is advised."""
+"""Prompts: documentation within a budget or a hint at the tool, and advice on the strategy."""
 
 from __future__ import annotations
 

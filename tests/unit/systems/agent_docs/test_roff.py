@@ -1,4 +1,4 @@
-"""Man pages of docutils as Markdown, and aws, which hands them to a renderer."""
+"""Man pages of docutils converted to Markdown, and the help of aws."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 
 
 def seen(path: Path) -> str | None:
-    """Return which index readers see, and assert that it is complete."""
+    """Return the name of the index that readers see, and assert that it is complete."""
     store = SqliteStore(path)
     state = store.state("a")
     if state is None:
@@ -203,7 +203,7 @@ def test_files_beside_a_database_lead_nowhere_else(end: str, path: Path) -> None
 
 
 def test_a_planted_journal_has_no_file_deleted(path: Path) -> None:
-    """A journal names another file, which SQLite deletes once the journal is played back."""
+    """SQLite deletes the file that a journal names when it plays the journal back."""
     replaced(SqliteStore(path), new=False)
     treasure = path.with_name("treasure")
     treasure.write_text("gold")

@@ -1,4 +1,4 @@
-"""The core does not name code memory, apart from the places that are listed here with a reason."""
+"""The core does not name code memory, except at the places listed here with a reason."""
 
 from __future__ import annotations
 

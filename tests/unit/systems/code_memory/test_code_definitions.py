@@ -1,4 +1,4 @@
-"""What of a text counts as exported or defined where it is compared, and what judgements hold."""
+"""The benchmark's definitions and exports of a text, and its judgements."""
 
 from pathlib import Path
 

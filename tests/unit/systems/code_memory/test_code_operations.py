@@ -1,4 +1,4 @@
-"""Operations of code memory are those that its endpoints describe."""
+"""Code memory's operations match the descriptions of its endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions about code: that they name nothing, and what a found passage is worth."""
+"""The benchmark's questions about code name no definition; the score of a found passage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs beside code memory: what cannot be used on a machine is told, and is no measurement."""
+"""Programs that are compared with code memory; an unusable program is reported, not measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def script(path: Path, text: str) -> Path:
 
 @dataclass
 class Silent:
-    """A program that finds what it is told to find."""
+    """A program that returns fixed results."""
 
     found: list[Found]
     closed: list[Path] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How routes and columns of applications are compared, and what a stand-in for a class is."""
+"""The benchmark's comparison of routes and columns, and its stand-ins for classes."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Applications of Django beside what Django has of them: each difference has a cause."""
+"""Derived routes and tables of Django applications, compared with Django's own."""
 
 import json
 import sys

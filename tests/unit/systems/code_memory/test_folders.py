@@ -1,4 +1,4 @@
-"""Which changes of a repository the change watcher is told of."""
+"""Changes of a repository that reach the change watcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a walk: columns by steps, relations between boxes, room for so many."""
+"""The picture of a walk: columns of nodes, lines between boxes, and a limit of boxes."""
 
 from __future__ import annotations
 

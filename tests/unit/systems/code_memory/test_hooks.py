@@ -1,4 +1,4 @@
-"""Hooks of git: installed beside others, which still run, and removed without a trace."""
+"""Git hooks: installed next to existing hooks, which still run, and removed completely."""
 
 from __future__ import annotations
 

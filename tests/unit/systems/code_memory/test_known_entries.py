@@ -1,4 +1,4 @@
-"""Entries that are kept for walks: read once in a state, and what the index tells otherwise."""
+"""Cached entries for walks: read once per state, and equal to the entries in the index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entry(document_id: str, ordinal: int, symbol: str = "", key: str = "k") -> C
 
 
 class Index:
-    """Entries by place, as an index tells them (see EntrySearcher)."""
+    """An index that returns entries by place; see EntrySearcher."""
 
     def __init__(self, *entries: Candidate) -> None:
         self.entries = list(entries)

@@ -1,4 +1,4 @@
-"""What manifests depend on, and the operations that files describe."""
+"""Dependencies in manifests, and operations in API descriptions."""
 
 from __future__ import annotations
 

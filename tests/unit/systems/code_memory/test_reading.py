@@ -1,4 +1,4 @@
-"""Readings of texts in any language: what no reading may hold."""
+"""Readings of texts in any language contain no NUL."""
 
 from __future__ import annotations
 

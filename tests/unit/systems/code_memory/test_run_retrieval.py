@@ -1,4 +1,4 @@
-"""What chunks are told with: each framework is of some languages."""
+"""Metadata of chunks: the framework depends on the language."""
 
 from __future__ import annotations
 

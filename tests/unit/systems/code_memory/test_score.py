@@ -1,4 +1,4 @@
-"""Which questions about source code have no hits, as no text has a word of them."""
+"""Questions about source code without hits, because no text has one of their words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEAR = Distinct(Candidate("1", "1", "1", 0.5, "app/users.py", "1"))
 
 
 def order_of(query: str, word_scores: dict[str, float]) -> list[str]:
-    """Return what is left of a search whose vectors found a passage."""
+    """Return the remaining hits of a search whose vectors found one passage."""
     search = Mock(
         floors=None, min_cosine=None, mode="hybrid", request=SearchRequest.of(query=query)
     )

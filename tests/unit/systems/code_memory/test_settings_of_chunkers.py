@@ -1,4 +1,4 @@
-"""What a tenant sets about the chunker of code."""
+"""A tenant's settings of the code chunker."""
 
 from __future__ import annotations
 

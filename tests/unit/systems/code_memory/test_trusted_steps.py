@@ -1,4 +1,4 @@
-"""Steps of code memory are trusted, at the places that they ask for."""
+"""Search steps of code memory are trusted, and run in the order that they declare."""
 
 from __future__ import annotations
 

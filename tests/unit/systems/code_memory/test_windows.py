@@ -1,4 +1,4 @@
-"""What a search leaves to its tenant: the tokens of all hits by the window of who reads them."""
+"""The token limit of a search's hits, derived from the context window of the reading model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in questions, and questions for nothing but relations."""
+"""Names in questions, and questions about relations alone."""
 
 from __future__ import annotations
 

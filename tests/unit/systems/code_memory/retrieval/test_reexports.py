@@ -1,4 +1,4 @@
-"""Names that modules hand on, compared with what Python and Node make of them."""
+"""Re-exported names, compared with the names that Python and Node import."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STYLES = {
 
 
 class Files:
-    """What some files define and state, as the catalog would have it."""
+    """Definitions and edges of files, as in the catalog."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.names: dict[str, set[str]] = {}
@@ -82,7 +82,7 @@ class Files:
         return Reexports(self.edges, self.called)
 
     def means(self, name: str, path: str) -> str | None:
-        """The definition behind a name that a file imports."""
+        """Return the definition of a name that a file imports."""
         sought = NameLookup(REPOSITORY, name, path)
         return self.reexports.find_definitions([sought]).get(sought)
 

@@ -1,4 +1,4 @@
-"""Which names of a question are reported as unknown, and when hits beside them are left out."""
+"""Unknown names in questions: which names are reported, and when hits are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of settings, as parsers of their formats have them, and any damage to them."""
+"""Keys in settings files, compared with parsers of each format, and damaged files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keys(text: str, language: str) -> set[str]:
 
 
 def flattened(value: object) -> set[str]:
-    """Names of the scalars in tables."""
+    """Return the names of the scalars in nested tables."""
     todo: list[tuple[str, object]] = [("", value)]
     found = set()
     while todo:
