@@ -91,7 +91,7 @@ class _Layer:
 
 
 def load_configuration(environment: Environment) -> Configuration:
-    """Read all files and environment variables.
+    """Load the configuration from all files and environment variables.
 
     Raises:
         ConfigurationError: a file or a variable is invalid.
@@ -333,7 +333,7 @@ def _read_layer(
     *,
     is_user_file: bool,
 ) -> _Layer:
-    """Read a file.
+    """Read the settings in a file.
 
     Args:
         relative_to: the folder of its relative paths.

@@ -124,7 +124,7 @@ class CodeAnswers:
 
     @property
     def _has_several_repositories(self) -> bool:
-        """Return whether the tenant has several repositories; then places include theirs."""
+        """Return whether the tenant has several repositories, so that places must name theirs."""
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:

@@ -88,10 +88,10 @@ class RunBody(BaseModel):
 
 
 class IndexedPaths(BaseModel):
-    """Files to be indexed again.
+    """The files that a request wants indexed again.
 
     Attributes:
-        paths: paths within a repository, or as hits show them; empty: everything in the project.
+        paths: paths within a repository, or as hits show them; empty for all files of the project.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +100,7 @@ class IndexedPaths(BaseModel):
 
 
 class NamedPaths(BaseModel):
-    """Files.
+    """The files that a request names.
 
     Attributes:
         paths: paths within a repository, or as hits show them.

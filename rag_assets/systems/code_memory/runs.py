@@ -267,7 +267,7 @@ class Runs:
         """
         with self._database.begin_exclusive(ref) as connection:
             _read_run(connection, ref.id, run_id)
-            sources = _RunSources.of(connection, tenant, events)
+            sources = _RunSources.from_events(connection, tenant, events)
             # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
             records = {
@@ -325,7 +325,9 @@ class _RunSources:
     known: frozenset[str]
 
     @classmethod
-    def of(cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]) -> _RunSources:
+    def from_events(
+        cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
+    ) -> _RunSources:
         configs = list_runs_sources(tenant)
         if not configs:
             raise NoRecordsSource(

@@ -58,7 +58,7 @@ _CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
 BY_INDEX: Final = EVIDENCE_NAMES["scip"]
 """Why a use is certain if a SCIP index resolves the name at its place."""
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
-"""Matches names that libraries rarely have too: names of several words, and names of types."""
+"""Matches names that rarely occur in libraries too: names of several words, and names of types."""
 
 
 @dataclass(frozen=True, slots=True)

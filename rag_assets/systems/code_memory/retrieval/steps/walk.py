@@ -66,7 +66,7 @@ class RelationViews:
         self._services = services
         self._neighbourhoods = services.of_system(NeighbourhoodCache)
 
-    def moment(self, progress: SearchProgress) -> RelationMoment:
+    def get_moment(self, progress: SearchProgress) -> RelationMoment:
         """Return the state of the relations when this search first read it."""
         moment: RelationMoment | None = progress.kept.get(_MOMENT)
         if moment is None:
@@ -74,7 +74,7 @@ class RelationViews:
             progress.kept[_MOMENT] = moment
         return moment
 
-    def view(self, progress: SearchProgress) -> RelationView:
+    def get_view(self, progress: SearchProgress) -> RelationView:
         """Return the caller's view of the build that is searched."""
         return self._walker.create_view(
             _get_graph_key(progress), progress.caller, self.get_moment(progress)
