@@ -29,7 +29,7 @@ from benchmarks.measure import WORK, machine, save
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 from rag_assets.systems.agent_docs.help_pages import build_help_pages
 from rag_assets.systems.agent_docs.manager import RagIndexManager
 from rag_assets.systems.agent_docs.pages import read_front_matter, write_pages
@@ -144,7 +144,7 @@ def searched(
 
 def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The share of questions whose page is within the budget, and the tokens of every prompt."""
-    files = expand(["*.md"], place).files
+    files = expand_patterns(["*.md"], place).files
     documentation = read_sections(files, SecretMasker())
     loaded = preload(documentation, BUDGET)
     within = {

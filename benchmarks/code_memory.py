@@ -183,7 +183,7 @@ def counted(session: Session) -> dict[str, int]:
 def walked(session: Session, name: str) -> None:
     """Walk from a name, as deep as a question does."""
     walker = Walker(session.catalog)
-    walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
+    walker.walk_from_name(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
 
 
 def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]:

@@ -158,7 +158,7 @@ def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
     if target.startswith(ABILITY):
         answers = _targets(_stated(walker, tenant, target), "authorizes")
         return {_short(answer.partition("::")[0]) for answer in answers}
-    walk = walker.relations(tenant, Caller(), target, kinds=["authorizes"], direction="in")
+    walk = walker.walk_from_name(tenant, Caller(), target, kinds=["authorizes"], direction="in")
     types = {node.name: node.source_type for node in walk.nodes}
     if types.get(target) == "policy":
         return {_short(target.partition("::")[0])}
@@ -193,7 +193,7 @@ def _short(name: str) -> str:
 
 
 def _stated(walker: Walker, tenant: str, name: str) -> tuple[Relation, ...]:
-    walk = walker.relations(tenant, Caller(), name, direction="out", depth=1)
+    walk = walker.walk_from_name(tenant, Caller(), name, direction="out", depth=1)
     return tuple(relation for relation in walk.relations if relation.source in walk.start_names)
 
 

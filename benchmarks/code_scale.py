@@ -30,8 +30,8 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
-from rag_assets.systems.code_memory.retrieval.asked import asked_names
-from rag_assets.systems.code_memory.retrieval.relevance import Surroundings
+from rag_assets.systems.code_memory.retrieval.question_subject import find_question_names
+from rag_assets.systems.code_memory.retrieval.relevance import Neighbourhoods
 from rag_assets.systems.code_memory.retrieval.steps.walk import find_related_nodes as walk_of
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
@@ -196,19 +196,19 @@ def find_related_nodes(session: Session, copies: Sequence[int]) -> dict[str, Any
     walker = Walker(session.catalog)
     tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)
     spent: dict[str, list[float]] = {"question": [], "relations, 5 steps": []}
-    reached, kept = [], Surroundings()
+    reached, kept = [], Neighbourhoods()
     for turn, number in enumerate(copies):
-        asked = asked_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
+        asked = find_question_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
         started = time.perf_counter()
-        view = walker.serving_view(TENANT, Caller())
+        view = walker.get_serving_view(TENANT, Caller())
         if view is None:
             sys.exit("nothing answers")
-        known = kept if isinstance(view.relations, GraphRelations) else Surroundings()
+        known = kept if isinstance(view.relations, GraphRelations) else Neighbourhoods()
         found, _ = walk_of(view, known, tenant, asked)
-        reached.append(len(found.reached))
+        reached.append(len(found.nodes))
         between = time.perf_counter()
         name = f"App{number}\\Http\\Controllers\\InvoiceController::store"
-        walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
+        walker.walk_from_name(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
         spent["question"].append(1_000 * (between - started))
         spent["relations, 5 steps"].append(1_000 * (time.perf_counter() - between))
     told = {name: percentiles(values) for name, values in spent.items()}

@@ -146,7 +146,7 @@ def _answers(ctx: TenantContext, held: Held, asked: int) -> Iterator[tuple[Any, 
     prefixed = [name for name in named if name.startswith(tuple(PREFIXES))]
     step = max(1, len(defined) // asked)
     for name in [*defined[::step], *prefixed[: 2 * asked]]:
-        walk = walker.relations(ctx.ref.id, Caller(), name)
+        walk = walker.walk_from_name(ctx.ref.id, Caller(), name)
         for node in walk.nodes:
             place = node.uri, node.line_start, node.line_end, node.content_hash
             yield "node", name, node.name, node.source_type, *place

@@ -22,7 +22,7 @@ from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
-from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
+from rag_assets.systems.code_memory.retrieval.question_subject import QuestionKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
 TENANT: Final = "koel"
@@ -53,12 +53,12 @@ _PLAIN: Final = tuple(
 _ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
-def _whole(query: str) -> AskedKinds:
+def _whole(query: str) -> QuestionKinds:
     """A question that asks for no kind, and all of which is its topic."""
-    return AskedKinds(frozenset(), tests=False, topic=query)
+    return QuestionKinds(frozenset(), is_about_tests=False, topic=query)
 
 
-_WORDS: Final = {"rag_assets.systems.code_memory.retrieval.questions.asked_kinds": _whole}
+_WORDS: Final = {"rag_assets.systems.code_memory.retrieval.questions.find_question_kinds": _whole}
 
 VARIANTS: Final = (
     Variant("code memory"),
@@ -67,12 +67,12 @@ VARIANTS: Final = (
     Variant("hybrid, as other profiles", _PLAIN, changed=_WORDS),
     Variant("without the walk from names", ("walk",)),
     Variant("without the walk from best candidates", ("expand",)),
-    Variant("without what relations bring", changed={f"{_ARRANGING}._GAINED": 0.0}),
+    Variant("without what relations bring", changed={f"{_ARRANGING}._GAIN_WEIGHT": 0.0}),
     Variant("without the topic in words", changed=_WORDS),
-    Variant("without kinds asked for", changed={f"{_ARRANGING}.asked_kinds": _whole}),
+    Variant("without kinds asked for", changed={f"{_ARRANGING}.find_question_kinds": _whole}),
     Variant(
         "without room for each",
-        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST": 1.0},
+        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST_OF_TYPE": 1.0},
     ),
     Variant("with tests as good as code", changed={f"{_ARRANGING}._TEST": 1.0}),
     Variant(

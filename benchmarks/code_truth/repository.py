@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygit2
 
-from rag_assets.systems.code_memory.reading import language_of_type, read_code
+from rag_assets.systems.code_memory.reading import get_language_of_type, read_code
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -41,7 +41,9 @@ def checkout(root: Path) -> Checkout:
         if listed.media_type in _WANTED:
             content = source.read(listed.path, max_bytes=source.max_bytes)
             read = read_code(content.decode("utf-8", "replace"), listed.media_type)
-            files.append(FileFacts(listed.path, language_of_type(listed.media_type), read.facts))
+            files.append(
+                FileFacts(listed.path, get_language_of_type(listed.media_type), read.facts)
+            )
     return Checkout(root, commit_of(root), tuple(files))
 
 

@@ -18,7 +18,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.common.private_files import rewrite_file
 from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.errors import DamagedIndex
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 from rag_assets.systems.agent_docs.hosts import (
     build_servers,
     find_host,
@@ -39,10 +39,10 @@ from rag_assets.systems.agent_docs.prompts import (
     advise,
     build_hint,
     build_prompt,
+    build_tool_schema,
     has_tool,
     preload,
     read_sections,
-    tool_schema,
 )
 from rag_assets.systems.agent_docs.settings import Agent, Configuration, Setting
 
@@ -151,7 +151,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for agent in _select(configuration, ids):
         docs = agent.docs
-        matches = expand(docs.sources.value, agent.base)
+        matches = expand_patterns(docs.sources.value, agent.base)
         with _convert_store_errors(configuration):
             state = store.state(agent.id)
         index = "none"
@@ -194,18 +194,18 @@ def advise_agents(ids: Sequence[str], *, as_json: bool) -> None:
     """Print advice for agents."""
     configuration, mask = _load(), SecretMasker()
     advice = [advise(configuration, agent, mask) for agent in _select(configuration, ids)]
-    for one in advice:
-        _warn_of_empty(one.empty)
+    for item in advice:
+        _warn_of_empty(item.empty)
     if as_json:
         print_json({"advice": advice})
         return
     columns = ["agent", "advice", "files", "tokens", "chunks", "preload costs", "rag costs", "why"]
     rows = [
         [
-            *(f"@{one.agent_id}", one.way, one.files, one.tokens, one.chunks),
-            *(one.preload_tokens, one.rag_tokens, one.reason),
+            *(f"@{item.agent_id}", item.way, item.files, item.tokens, item.chunks),
+            *(item.preload_tokens, item.rag_tokens, item.reason),
         ]
-        for one in advice
+        for item in advice
     ]
     print_table(columns, rows)
     say("Costs are in tokens: preload for every question, rag for questions that search.")
@@ -214,7 +214,7 @@ def advise_agents(ids: Sequence[str], *, as_json: bool) -> None:
 def print_preload(id_: str, *, as_json: bool) -> None:
     """Print the documentation that fits an agent's budget."""
     agent = find_agent(_load(), id_)
-    matches = expand(agent.docs.sources.value, agent.base)
+    matches = expand_patterns(agent.docs.sources.value, agent.base)
     _warn_of_empty(matches.empty)
     documentation = read_sections(matches.files, SecretMasker())
     loaded = preload(documentation, agent.docs.budget.value)
@@ -231,7 +231,7 @@ def print_prompt(id_: str, *, as_json: bool) -> None:
     """Print the prompt of an agent."""
     configuration = _load()
     agent = find_agent(configuration, id_)
-    _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
+    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
     error = _find_embedder_error(configuration)
     _warn_of_preload(configuration, agent, error)
     prompt = build_prompt(configuration, agent, SecretMasker(), can_search=error is None)
@@ -249,7 +249,7 @@ def print_tools(id_: str, *, as_json: bool) -> None:
     error = _find_embedder_error(configuration)
     _warn_of_preload(configuration, agent, error)
     has_search = error is None and has_tool(configuration, agent)
-    tools = [tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
+    tools = [build_tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
     if as_json:
         print_json({"agent": agent.id, "categories": {"rag": has_search}, "tools": tools})
         return
@@ -314,7 +314,7 @@ def serve_agent(id_: str, working_directory: Path | None) -> None:
         _warn_of_preload(configuration, agent, embedder_error)
         serve(None)
     manager = open_manager(configuration)
-    _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
+    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
     serve(RefreshingIndex(manager, agent, warn), build_hint(agent))
 
 

@@ -15,17 +15,18 @@ from rag_assets.systems.agent_docs.globs import find_outside_patterns, is_inside
 from rag_assets.systems.agent_docs.settings import (
     BASE,
     DEFAULT_ORIGIN,
-    DOCS_FIELDS,
-    RAG_FIELDS,
+    DOCS_PARSERS,
+    RAG_PARSERS,
+    RAG_VARIABLES,
     TOOL_FOR_ALL,
     USER_FILE,
     Agent,
     Configuration,
     DocsSettings,
     InvalidValue,
+    Parser,
     RagSettings,
     Setting,
-    SettingField,
     parse_flag,
 )
 
@@ -76,15 +77,13 @@ class _Layer:
     """The content of a file, with its paths resolved.
 
     Attributes:
-        is_users: whether the file is the user's own file in the home folder, rather than a
-            project's file.
-        rag: the settings of the block `rag` that are present, except `allow`.
-        allow: paths that projects' files may name although they are outside the project's base
-            folder.
+        is_user_file: whether it is the user's own file instead of a project's file.
+        rag: the present settings of the block `rag`, except `allow`.
+        allow: paths outside a project's base that the project's file may name.
     """
 
     path: Path
-    is_users: bool
+    is_user_file: bool
     rag: Mapping[str, Setting[Any]]
     agents: Sequence[Agent]
     allow: Setting[tuple[Path, ...]]
@@ -92,40 +91,40 @@ class _Layer:
 
 
 def load_configuration(environment: Environment) -> Configuration:
-    """Read all files and environment variables.
+    """Load the configuration from all files and environment variables.
 
     Raises:
         ConfigurationError: a file or a variable is invalid.
     """
     base = _find_base(environment)
     layers = [
-        _read_layer(path, folder, base, environment, is_users=is_users)
-        for path, folder, is_users in _find_files(environment, base.value)
+        _read_layer(path, folder, base, environment, is_user_file=is_user_file)
+        for path, folder, is_user_file in _find_files(environment, base.value)
     ]
     allow: Setting[tuple[Path, ...]] = Setting(())
     for layer in layers:
-        allow = layer.allow if layer.is_users else allow
+        allow = layer.allow if layer.is_user_file else allow
     return _merge(layers, environment, base, allow)
 
 
 def load_file(path: Path, environment: Environment) -> Configuration:
-    """Read a file and environment variables; from the user's own file, only `rag.allow` is used.
+    """Read a file and environment variables, and `rag.allow` from the user's own file.
 
-    Relative patterns start in the folder of the file. For a project's file, they start in the
-    folder that contains `.swebash`.
+    Relative patterns start in the folder of the file; in a project's file, in the folder that
+    contains `.swebash`.
 
     Raises:
         ConfigurationError: the file or a variable is invalid.
     """
-    is_users = environment.is_user_file(path)
-    is_projects = not is_users and path.parts[-2:] == _PROJECT_FILE.parts
+    is_user_file = environment.is_user_file(path)
+    is_projects = not is_user_file and path.parts[-2:] == _PROJECT_FILE.parts
     folder = path.parent.parent if is_projects else path.parent
     base = _find_base(replace(environment, folder=folder))
     user_file = environment.find_user_file()
     allow: Setting[tuple[Path, ...]] = Setting(())
     if user_file is not None:
-        allow = _read_layer(user_file, folder, base, environment, is_users=True).allow
-    layer = _read_layer(path, base.value, base, environment, is_users=is_users)
+        allow = _read_layer(user_file, folder, base, environment, is_user_file=True).allow
+    layer = _read_layer(path, base.value, base, environment, is_user_file=is_user_file)
     return _merge([layer], environment, base, allow, is_for_tenants=True)
 
 
@@ -156,11 +155,11 @@ def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Pa
     """
     project_file, user_file = base / _PROJECT_FILE, environment.find_user_file()
     if project_file.is_file():
-        is_users = environment.is_user_file(project_file)
-        if not is_users and not is_inside(project_file, [base]):
+        is_user_file = environment.is_user_file(project_file)
+        if not is_user_file and not is_inside(project_file, [base]):
             target = project_file.resolve()
             raise _outside_base_error(f"{project_file}:1", f"this file is a link to {target}", base)
-        yield project_file, base, is_users
+        yield project_file, base, is_user_file
     if (configured := environment.variable(USER_FILE)) is not None:
         path = environment.resolve(configured, environment.folder)
         if not path.is_file():
@@ -200,7 +199,9 @@ def _merge(
     for layer in layers:
         rag |= layer.rag
         names = set(layer.rag)
-        named_by_project = named_by_project - names if layer.is_users else named_by_project | names
+        named_by_project = (
+            named_by_project - names if layer.is_user_file else named_by_project | names
+        )
         agents |= {agent.id: agent for agent in layer.agents}
     variables = dict(_read_variables(environment, base.value))
     settings = RagSettings(**(rag | variables | {"allow": allow}))
@@ -211,7 +212,7 @@ def _merge(
         _check_inside_base(name, getattr(settings, name), settings, base.value)
         for name in sorted(checked & (named_by_project - set(variables)))
     ]
-    confined = [agent for agent in agents.values() if is_for_tenants or not agent.is_users]
+    confined = [agent for agent in agents.values() if is_for_tenants or not agent.is_user_file]
     refused, permitted_sources = _check_sources(confined, allow, environment.home)
     return Configuration(
         settings,
@@ -246,10 +247,10 @@ def _limit_overlap(rag: RagSettings) -> tuple[RagSettings, list[str]]:
 def _check_inside_base(
     name: str, setting: Setting[Path | None], rag: RagSettings, base: Path
 ) -> str | None:
-    """Return a warning if `rag.allow` permits a path outside the base.
+    """Return a warning if a path is outside the base and `rag.allow` permits it.
 
     Raises:
-        ConfigurationError: `rag.allow` does not permit it.
+        ConfigurationError: the path is outside the base, and `rag.allow` does not permit it.
     """
     if setting.value is None:
         return None
@@ -268,7 +269,7 @@ def _check_sources(
 ) -> tuple[dict[str, ConfigurationError], list[str]]:
     """Return an error per agent with sources outside its base, and warnings.
 
-    Each warning names a source that is outside the base but that `rag.allow` permits.
+    Each warning names a source outside the base that `rag.allow` permits.
     """
     errors: dict[str, ConfigurationError] = {}
     warnings: list[str] = []
@@ -297,16 +298,15 @@ def _outside_base_error(origin: str, what: str, base: Path) -> ConfigurationErro
 
 
 def _read_variables(environment: Environment, base: Path) -> Iterator[tuple[str, Setting[Any]]]:
-    for name, field in RAG_FIELDS.items():
-        text = environment.variable(field.variable) if field.variable else None
-        if text is None:
+    for name, variable in RAG_VARIABLES.items():
+        if (text := environment.variable(variable)) is None:
             continue
         try:
-            value = field.parse(text)
+            value = RAG_PARSERS[name](text)
         except InvalidValue as error:
-            raise _invalid_variable_error(field.variable, str(error)) from None
+            raise _invalid_variable_error(variable, str(error)) from None
         value = environment.resolve(value, base) if name == "path" else value
-        yield name, Setting(value, f"variable {field.variable}")
+        yield name, Setting(value, f"variable {variable}")
 
 
 def _read_tool_flag(environment: Environment) -> Setting[bool]:
@@ -326,9 +326,14 @@ def _invalid_variable_error(name: str, what: str) -> ConfigurationError:
 
 
 def _read_layer(
-    path: Path, relative_to: Path, base: Setting[Path], environment: Environment, *, is_users: bool
+    path: Path,
+    relative_to: Path,
+    base: Setting[Path],
+    environment: Environment,
+    *,
+    is_user_file: bool,
 ) -> _Layer:
-    """Read a file.
+    """Read the settings in a file.
 
     Args:
         relative_to: the folder of its relative paths.
@@ -338,23 +343,23 @@ def _read_layer(
         ConfigurationError: the file cannot be read, is not YAML, or has an invalid setting; the
             message has file, line and column.
     """
-    reader = _YamlReader(path)
+    reader = _AgentsFileReader(path)
     document = reader.load()
     if document is None:
-        return _Layer(path, is_users, {}, (), Setting(()), ())
+        return _Layer(path, is_user_file, {}, (), Setting(()), ())
     if not isinstance(document, Mapping):
         raise reader.error(1, 1, "the document must be a mapping with the keys `rag` and `agents`")
-    rag = reader.read_block(document, "rag", RAG_FIELDS, "rag")
+    rag = reader.read_block(document, "rag", RAG_PARSERS, "rag")
     allow = rag.pop("allow", Setting(()))
     allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
     for name in {"path", "model"} & set(rag):
         rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, relative_to))
     glob_base = relative_to if base.origin == DEFAULT_ORIGIN else base.value
-    agents = reader.read_agents(document, glob_base, is_users=is_users)
-    return _Layer(path, is_users, rag, agents, Setting(allowed, allow.origin), reader.warnings)
+    agents = reader.read_agents(document, glob_base, is_user_file=is_user_file)
+    return _Layer(path, is_user_file, rag, agents, Setting(allowed, allow.origin), reader.warnings)
 
 
-class _YamlReader:
+class _AgentsFileReader:
     """Reads an agents.yaml, and reports errors with line and column."""
 
     def __init__(self, path: Path) -> None:
@@ -392,7 +397,7 @@ class _YamlReader:
     def error(self, line: int, column: int, what: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
 
-    def read_agents(self, document: Any, base: Path, *, is_users: bool) -> list[Agent]:
+    def read_agents(self, document: Any, base: Path, *, is_user_file: bool) -> list[Agent]:
         entries: Any = document.get("agents")
         if entries is None:
             return []
@@ -411,7 +416,7 @@ class _YamlReader:
                 )
             if id_ in agents:
                 raise self._value_error(entry, "id", f"{id_!r} is declared twice")
-            docs = self.read_block(entry, "docs", DOCS_FIELDS, f"agent {id_}: docs")
+            docs = self.read_block(entry, "docs", DOCS_PARSERS, f"agent {id_}: docs")
             agents[id_] = Agent(
                 id_,
                 base,
@@ -420,12 +425,12 @@ class _YamlReader:
                 _first_text(entry, "name"),
                 _first_text(entry, "description"),
                 _first_text(entry, *_PROMPT_KEYS),
-                is_users,
+                is_user_file,
             )
         return list(agents.values())
 
     def read_block(
-        self, parent: Any, name: str, fields: Mapping[str, SettingField], label: str
+        self, parent: Any, name: str, parsers: Mapping[str, Parser], label: str
     ) -> dict[str, Setting[Any]]:
         """Read the settings of a block; unknown settings become warnings."""
         block = parent.get(name)
@@ -435,15 +440,15 @@ class _YamlReader:
             raise self._value_error(parent, name, "must be a mapping")
         settings: dict[str, Setting[Any]] = {}
         for key, value in block.items():
-            field = fields.get(key) if isinstance(key, str) else None
-            if field is None:
-                similar = difflib.get_close_matches(str(key), fields, n=1)
+            parse = parsers.get(key) if isinstance(key, str) else None
+            if parse is None:
+                similar = difflib.get_close_matches(str(key), parsers, n=1)
                 suggestion = f"; did you mean {similar[0]}?" if similar else ""
                 origin = self._format_origin(block, key)
                 self.warnings.append(f"{origin}: {label} has no setting {key}{suggestion}")
             elif value is not None:
                 try:
-                    parsed = field.parse(value)
+                    parsed = parse(value)
                 except InvalidValue as error:
                     raise self._value_error(block, key, str(error)) from None
                 settings[str(key)] = Setting(parsed, self._format_origin(block, key))

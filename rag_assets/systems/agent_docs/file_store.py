@@ -25,11 +25,11 @@ from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.stores import (
     EMPTY_INDEX,
     DocChunk,
-    Index,
     IndexState,
+    PassageIndex,
     SearchResult,
     Vectors,
-    agent_file_name,
+    build_agent_file_name,
     group_by_agent,
     lock_file,
     refuse_file,
@@ -61,7 +61,7 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
-        self._index_cache: dict[str, tuple[_FileVersion, Index | None]] = {}
+        self._index_cache: dict[str, tuple[_FileVersion, PassageIndex | None]] = {}
         self._digest_cache: dict[str, tuple[_FileVersion, str]] = {}
         self._state_cache: dict[str, tuple[_FileVersion, Mapping[str, IndexState]]] = {}
 
@@ -103,7 +103,7 @@ class FileStore:
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        self._write_index(agent_id, Index.from_chunks(chunks, embeddings), state)
+        self._write_index(agent_id, PassageIndex.from_chunks(chunks, embeddings), state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         self._write_states(agent_id, {self._compute_digest(agent_id) or "": state})
@@ -111,16 +111,16 @@ class FileStore:
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         self._read_states(agent_id)
-        with lock_file(self._folder / f".{agent_file_name(agent_id)}.lock"):
+        with lock_file(self._folder / f".{build_agent_file_name(agent_id)}.lock"):
             yield
 
     def _index_path(self, agent_id: str) -> Path:
-        return self._folder / f"{agent_file_name(agent_id)}.index.json"
+        return self._folder / f"{build_agent_file_name(agent_id)}.index.json"
 
     def _state_path(self, agent_id: str) -> Path:
-        return self._folder / f"{agent_file_name(agent_id)}.state.json"
+        return self._folder / f"{build_agent_file_name(agent_id)}.state.json"
 
-    def _read_index(self, agent_id: str) -> Index:
+    def _read_index(self, agent_id: str) -> PassageIndex:
         """Return an agent's index; an empty index if the file is missing.
 
         Raises:
@@ -131,7 +131,7 @@ class FileStore:
             raise DamagedIndex(str(self._index_path(agent_id)))
         return index
 
-    def _load_index(self, agent_id: str) -> Index | None:
+    def _load_index(self, agent_id: str) -> PassageIndex | None:
         """Return an agent's index; an empty index if the file is missing, None if it is damaged.
 
         Raises:
@@ -146,7 +146,7 @@ class FileStore:
             cached = self._index_cache[agent_id] = (version, _parse_index(path.read_bytes()))
         return cached[1]
 
-    def _write_index(self, agent_id: str, index: Index, state: IndexState | None) -> None:
+    def _write_index(self, agent_id: str, index: PassageIndex, state: IndexState | None) -> None:
         """Replace the index file; the state file gets the new state before that."""
         path = self._index_path(agent_id)
         if path.exists() and _parse_index(path.read_bytes()) is None:
@@ -237,13 +237,13 @@ def _is_unmarked_state(item: tuple[str, Mapping[str, object]]) -> bool:
     return len(digest) == _DIGEST_LENGTH and set(record) == _UNMARKED_FIELDS
 
 
-def _parse_index(data: bytes) -> Index | None:
+def _parse_index(data: bytes) -> PassageIndex | None:
     """Parse an index file; None if it is damaged."""
     try:
         rows = orjson.loads(data)
         chunks = [DocChunk(**row["chunk"]) for row in rows]
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
-        return Index.from_chunks(chunks, vectors)
+        return PassageIndex.from_chunks(chunks, vectors)
     except (ValueError, TypeError, KeyError):
         return None
 

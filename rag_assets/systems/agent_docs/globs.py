@@ -35,7 +35,7 @@ from rag_assets.ingest.sources.disk import (
 from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
-from rag_assets.systems.agent_docs.stores import passage_id_prefix
+from rag_assets.systems.agent_docs.stores import build_passage_id_prefix
 
 MAX_ENTRIES: Final = 200_000
 """Folder entries that the patterns of one agent may visit; more raise ConfigurationError."""
@@ -94,7 +94,7 @@ class GlobRoot:
     boundary: Path
 
 
-def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
+def expand_patterns(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
     """Find the files that match patterns.
 
     Raises:
@@ -103,14 +103,14 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
     files: dict[str, MatchedFile] = {}
     empty: list[str] = []
     prefix = os.path.join(os.path.normpath(base), "")  # noqa: PTH118 - strings: this is called often
-    walker = _Walker()
+    walker = _GlobWalker()
     for pattern in patterns:
         root, parts = _split_pattern(pattern, base, home)
         matched = walker.find(root, parts)
         for location in sorted(matched):
             if location not in files:
                 status = matched[location]
-                path = location.removeprefix(prefix).encode("utf-8", "backslashreplace").decode()
+                path = escape_path(location.removeprefix(prefix))
                 facts = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
                 files[location] = MatchedFile(location, path, *facts)
         if not matched:
@@ -119,7 +119,7 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
 
 
 def find_roots(patterns: Sequence[str], base: Path, home: Path | None = None) -> list[GlobRoot]:
-    """Return the root of each pattern; see expand."""
+    """Return the root of each pattern; see expand_patterns."""
     return [_split_pattern(pattern, base, home)[0] for pattern in patterns]
 
 
@@ -147,7 +147,7 @@ def find_outside_patterns(
 
 
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a path equals a folder or is inside one of them, after resolving links."""
+    """Return whether a path, with links resolved, is one of these folders or inside one."""
     return any(_resolves_inside(str(path), os.path.realpath(folder)) for folder in folders)
 
 
@@ -168,7 +168,7 @@ def _split_pattern(pattern: str, base: Path, home: Path | None) -> tuple[GlobRoo
     return GlobRoot(folder, boundary), tuple(parts[literal:])
 
 
-class _Walker:
+class _GlobWalker:
     """Walks folders for an agent's patterns.
 
     Raises ConfigurationError after MAX_ENTRIES entries.
@@ -286,8 +286,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def _resolves_inside(path: str, folder: str) -> bool:
     """Return whether a path, with links resolved, is a folder or inside it."""
-    real = os.path.realpath(path)
-    return real == folder or real.startswith(os.path.join(folder, ""))  # noqa: PTH118
+    return _has_prefix(os.path.realpath(path), folder)
 
 
 class GlobsConfig(SourceConfig):
@@ -378,7 +377,7 @@ class GlobsSource:
             )
         before = self._read_identities()
         try:
-            matches = expand(self._config.patterns, self._base, self._home)
+            matches = expand_patterns(self._config.patterns, self._base, self._home)
         except ConfigurationError as error:
             raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
         if matches.unreadable:
@@ -392,7 +391,9 @@ class GlobsSource:
         for file in matches.files:
             if not self._is_forbidden(os.path.realpath(file.location)):
                 yield self._describe(file)
-        mounts = {self._source_path(path): identity for path, identity in matches.mounts.items()}
+        mounts = {
+            self._get_source_path(path): identity for path, identity in matches.mounts.items()
+        }
         self._folders = {**mounts, **before}
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
@@ -425,17 +426,17 @@ class GlobsSource:
                     raise ListingFailed(what, hint=error.hint) from None
             identity = FolderIdentity.at(Path(os.path.realpath(folder)))
             if identity is not None:
-                path = "" if folder == self._base else self._source_path(str(folder))
+                path = "" if folder == self._base else self._get_source_path(str(folder))
                 follows_link = self._config.follow_root_link
                 identities[path] = identity.as_file_system() if follows_link else identity
         return identities
 
-    def _source_path(self, path: str) -> str:
+    def _get_source_path(self, path: str) -> str:
         """Return a path relative to the base; absolute if it is outside."""
         return path.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - called often
 
     def _describe(self, file: MatchedFile) -> ListedDocument:
-        path = self._source_path(file.location)
+        path = self._get_source_path(file.location)
         return ListedDocument(
             source=self.name,
             path=path,
@@ -501,25 +502,25 @@ def _find_watched_folders(config: GlobsConfig) -> tuple[Path, ...]:
     return () if {Path("/"), home}.intersection(folders) else folders
 
 
-def _create(config: GlobsConfig, context: SourceContext) -> GlobsSource:
+def _create_source(config: GlobsConfig, context: SourceContext) -> GlobsSource:
     roots = Roots(context.allowed_roots, context.forbidden_roots)
     absolute = config.model_copy(update={"base": context.base / config.base})
     return GlobsSource(absolute, roots)
 
 
-def display_path(path: str) -> str:
-    """Return a path as agents see it: bytes that are not UTF-8 are escaped by backslashes."""
+def escape_path(path: str) -> str:
+    """Return a path with bytes that are not UTF-8 escaped by backslashes."""
     return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _passage_source(config: GlobsConfig, path: str) -> str:
-    return passage_id_prefix(config.agent or config.name, display_path(path))
+    return build_passage_id_prefix(config.agent or config.name, escape_path(path))
 
 
 GLOBS = SourceKind(
     "globs",
     GlobsConfig,
-    _create,
+    _create_source,
     path_fields=("base",),
     folders=_find_watched_folders,
     source_types=("file",),

@@ -30,14 +30,14 @@ from rag_assets.systems.agent_docs.command_runner import (
     strip_formatting,
 )
 from rag_assets.systems.agent_docs.pages import (
+    CommandPage,
     Corpus,
-    Page,
+    build_page_from_help,
+    convert_roff_to_markdown,
     drop_empty_name_section,
     drop_repeated_sections,
     is_docutils,
     list_subcommands,
-    page_from_help,
-    roff_to_markdown,
 )
 
 _NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
@@ -93,7 +93,7 @@ def build_help_pages(
     Raises:
         ConfigurationError: a command was not found, or prints no help.
     """
-    pages: list[Page] = []
+    pages: list[CommandPage] = []
     warnings: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home,
@@ -159,7 +159,7 @@ class _CommandTree:
         self._warnings = warnings
         self._version = read_version(runner, self._program)
 
-    def build_pages(self, depth: int) -> Iterator[Page]:
+    def build_pages(self, depth: int) -> Iterator[CommandPage]:
         text = self._read_help(self._command_words)
         if not text:
             raise ConfigurationError(
@@ -171,17 +171,17 @@ class _CommandTree:
             one = pending.pop()
             command = " ".join(one.command_words)
             if is_docutils(one.text):
-                markdown = drop_empty_name_section(roff_to_markdown(one.text))
-                page = Page(command, self._version, markdown)
+                markdown = drop_empty_name_section(convert_roff_to_markdown(one.text))
+                page = CommandPage(command, self._version, markdown)
             else:
-                page = page_from_help(command, self._version, one.text, one.summary)
+                page = build_page_from_help(command, self._version, one.text, one.summary)
             yield drop_repeated_sections(page, self._section_owners)
             if one.levels > 0:
                 pending += reversed(list(self._read_subcommands(one)))
 
     def _read_subcommands(self, parent: _CommandHelp) -> Iterator[_CommandHelp]:
         if is_docutils(parent.text):
-            listed = dict.fromkeys(list_subcommands(roff_to_markdown(parent.text)), "")
+            listed = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
         else:
             listed = parse_subcommands(self._read_list(parent.command_words) or parent.text)
         for name, summary in listed.items():
@@ -278,9 +278,9 @@ def _parse_choices(text: str) -> Iterator[str]:
 _DEFAULT_ROOTS: Final = (Path("/usr/local/share/man"), Path("/usr/share/man"))
 _MDOC = re.compile(rb"^\.Dd\b", re.MULTILINE)
 _ALIAS = re.compile(rb"\A(?:[.'](?:\\\"| *$).*\n)*\.so +(\S+)")
-"""A page that consists of a reference to another page."""
+"""Matches a page that consists of a reference to another page."""
 _MAX_ALIASES: Final = 5
-"""Maximum number of references that are followed from a page; a further one is rendered as is."""
+"""Maximum number of references that are followed from a page."""
 _MARKDOWN_HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
 _MARKDOWN_EDGES = re.compile(r"\A\S+\(\d\w*\) - .*\n|\n.*\w - .+\Z")
 _TEXT_EDGES = re.compile(r"\A[^\n]*\n|\n[^\n]*\Z")
@@ -299,18 +299,22 @@ class _Renderer:
     argv: tuple[str, ...]
     is_markdown: bool = True
 
-    def render(self, runner: CommandRunner, command: str, version: str, file: Path) -> Page | None:
+    def render(
+        self, runner: CommandRunner, command: str, version: str, file: Path
+    ) -> CommandPage | None:
         """Render a file as the page of a command; None if that fails."""
         output = runner.run([*self.argv, str(file)])
         text = strip_formatting(output.text)
         if output.exit_code != 0 or not text.strip():
             return None
         if not self.is_markdown:
-            return page_from_help(command, version, _TEXT_EDGES.sub("", text))
+            return build_page_from_help(command, version, _TEXT_EDGES.sub("", text))
         # mandoc escapes hyphens: `-&#45;all`
         markdown = unescape(text).replace("\N{NO-BREAK SPACE}", " ")
         # Every heading moves down one level, because the title of the page is the command.
-        return Page(command, version, _MARKDOWN_HEADING.sub("#", _MARKDOWN_EDGES.sub("", markdown)))
+        return CommandPage(
+            command, version, _MARKDOWN_HEADING.sub("#", _MARKDOWN_EDGES.sub("", markdown))
+        )
 
 
 def build_man_pages(
@@ -330,7 +334,7 @@ def build_man_pages(
             "neither mandoc nor pandoc is installed",
             hint="install mandoc or pandoc, or use --from help",
         )
-    pages: list[Page] = []
+    pages: list[CommandPage] = []
     warnings: list[str] = []
     with tempfile.TemporaryDirectory(prefix="rag-assets-man-") as home:
         runner = CommandRunner(Path(home), variables, max_calls=max_calls)

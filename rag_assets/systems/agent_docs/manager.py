@@ -35,7 +35,7 @@ from rag_assets.storage.index.terms import (
     parse_query_words,
 )
 from rag_assets.systems.agent_docs.errors import DamagedIndex
-from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
+from rag_assets.systems.agent_docs.globs import Matches, expand_patterns, is_inside
 from rag_assets.systems.agent_docs.passages import (
     Chunking,
     Mask,
@@ -71,7 +71,7 @@ class IndexReport:
         files: number of indexed files.
         chunks: number of passages in the index.
         embedded: number of texts that were sent to the embedder this time.
-        dropped: number of passages left out because they held only a credential.
+        dropped: number of passages left out because they contain only masked characters.
         secrets: files with masked credentials, and the rules that matched.
         built: whether the index was replaced; False if it was current.
         left_out: files that are not indexed, and why.
@@ -137,12 +137,15 @@ class RagIndexManager:
 
     def _ensure(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
         started = time.monotonic()
-        looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+        looked_ns, matches = time.time_ns(), self._expand_patterns(agent_id, doc_sources, base_dir)
         state = self._read_state(agent_id)
         if state is None or not self._is_current(state, matches):
             with self.store.building(agent_id):
                 # Files may have changed while another process built the index.
-                looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+                looked_ns, matches = (
+                    time.time_ns(),
+                    self._expand_patterns(agent_id, doc_sources, base_dir),
+                )
                 state = self._read_state(agent_id)
                 if state is None or not self._is_current(state, matches):
                     return self._build(agent_id, matches, looked_ns, state, started)
@@ -151,7 +154,7 @@ class RagIndexManager:
     def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
         """Return whether an index matches its files, judged by their sizes and times."""
         state = self._read_state(agent_id)
-        matches = self._expand(agent_id, doc_sources, base_dir)
+        matches = self._expand_patterns(agent_id, doc_sources, base_dir)
         return state is not None and self._is_current(state, matches)
 
     def needs_rebuild(self, agent_id: str) -> bool:
@@ -242,7 +245,7 @@ class RagIndexManager:
         rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
-        """Return the first results that match their files, and why others do not."""
+        """Return the best results that match their files, and why other results do not match."""
         count, verdicts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
         while True:
@@ -263,8 +266,10 @@ class RagIndexManager:
                 return valid[:top_k], "stale" if "stale" in verdicts else None
             count *= 2
 
-    def _expand(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> Matches:
-        matches = self._matches[agent_id] = expand(doc_sources, base_dir)
+    def _expand_patterns(
+        self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
+    ) -> Matches:
+        matches = self._matches[agent_id] = expand_patterns(doc_sources, base_dir)
         return matches
 
     def _read_sealed_state(self, agent_id: str) -> IndexState | None:
@@ -393,7 +398,7 @@ def _report(
 
 
 def format_results(results: Sequence[SearchResult]) -> str:
-    """Format passages with a marker above each; without passages, a sentence says so."""
+    """Format passages with a marker line above each, or a sentence if there are none."""
     return results_text(
         (number, result.score, result.chunk.source_path, result.chunk.content)
         for number, result in enumerate(results, start=1)
@@ -445,9 +450,9 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
     folder = configuration.rag.model.value
     if folder is not None:
-        if configuration.has_projects_model:
+        if configuration.has_project_model:
             require_published_model(folder, configuration.rag.model.origin)
-        return OnnxEmbedder(folder, pooling=default_pooling(folder))
+        return OnnxEmbedder(folder, pooling=get_default_pooling(folder))
     for cached in find_cached_models(configuration.base.value, configuration.rag.allow.value):
         return OnnxEmbedder(cached, pooling="cls")
     return OnnxEmbedder()
@@ -461,7 +466,7 @@ def require_published_model(folder: Path, origin: str) -> None:
     """
     from rag_assets.models.embedding.model_folder import describe_folder
 
-    if not describe_folder(folder, pooling=default_pooling(folder)).is_known:
+    if not describe_folder(folder, pooling=get_default_pooling(folder)).is_known:
         raise ConfigurationError(
             f"{origin}: the model in {folder} does not have the checksums of a published model",
             hint="a project's file can use only published models; set your own model as"
@@ -470,7 +475,7 @@ def require_published_model(folder: Path, origin: str) -> None:
         )
 
 
-def default_pooling(folder: Path) -> Literal["cls"] | None:
+def get_default_pooling(folder: Path) -> Literal["cls"] | None:
     """Return the pooling of bge-small, which its folder may not state; None for other models."""
     return "cls" if _BGE in str(folder) else None
 
@@ -587,7 +592,7 @@ class WordIndex:
         return {id_: -score for score, id_ in order}
 
     def term_coverage(self, id_: str, words: Collection[str]) -> float:
-        """Return the share of the given words that occur in a passage."""
+        """Return the share of words that occur in a passage."""
         position = self.ids.index(id_)
         return sum(position in self._count_word(word) for word in words) / len(words)
 

@@ -32,7 +32,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CommandPage:
     """A page about a command.
 
     Attributes:
@@ -59,11 +59,11 @@ class Page:
 class Corpus:
     """Pages in the order of their commands, and warnings about omitted parts."""
 
-    pages: tuple[Page, ...]
+    pages: tuple[CommandPage, ...]
     warnings: tuple[str, ...]
 
 
-def page_from_help(command: str, version: str, text: str, summary: str = "") -> Page:
+def build_page_from_help(command: str, version: str, text: str, summary: str = "") -> CommandPage:
     """Create a page from plain help; each section is a heading and a verbatim block.
 
     Args:
@@ -78,7 +78,7 @@ def page_from_help(command: str, version: str, text: str, summary: str = "") -> 
             fence = "`" * (max(runs, default=2) + 1)
             lines = "\n".join(line.rstrip() for line in dedent(body).split("\n"))
             parts.append(f"{fence}text\n{lines}\n{fence}")
-    return Page(command, version, "\n\n".join(parts))
+    return CommandPage(command, version, "\n\n".join(parts))
 
 
 def drop_empty_name_section(text: str) -> str:
@@ -86,7 +86,7 @@ def drop_empty_name_section(text: str) -> str:
     return re.sub(r"\A## Name\n\n\S+ -\s*(?=## )", "", text)
 
 
-def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
+def drop_repeated_sections(page: CommandPage, owners: dict[str, str]) -> CommandPage:
     """Replace long sections that an earlier page contains with a reference to that page.
 
     Args:
@@ -105,7 +105,7 @@ def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
 
 
 def write_pages(
-    pages: Iterable[Page], folder: Path, *, replacing: Sequence[str] = ()
+    pages: Iterable[CommandPage], folder: Path, *, replacing: Sequence[str] = ()
 ) -> tuple[int, int]:
     """Write pages, and delete outdated pages.
 
@@ -140,7 +140,7 @@ def write_pages(
 
 
 def read_front_matter(path: Path) -> tuple[str, str] | None:
-    """Return the command and version of a page; None for files that are not pages of ours."""
+    """Return the command and version of a page; None for a file that this module did not write."""
     try:
         with path.open("rb") as file:
             head = file.read(_FRONT_MATTER_BYTES).decode("utf-8", "replace")
@@ -174,16 +174,16 @@ def _parse_heading(line: str) -> str | None:
 
 
 def record_programs(programs: Mapping[str, str]) -> None:
-    """Remember the programs of pages, as name and file, for find_outdated."""
+    """Record the file of each program with pages, by name, for find_outdated."""
     recorded = {**_read_programs(), **programs}
     write_atomically(_programs_file(), json.dumps(recorded, indent=1, sort_keys=True))
 
 
 def find_outdated(files: Iterable[Path]) -> list[str]:
-    """Return a line for each recorded program whose version differs from that of its pages.
+    """Return a line for each recorded program whose version differs from its pages.
 
     Args:
-        files: documentation files; those that are not pages of ours are ignored.
+        files: documentation files; files that this module did not write are ignored.
     """
     versions: dict[str, str] = {}
     for facts in filter(None, map(read_front_matter, files)):
@@ -257,7 +257,7 @@ def is_docutils(text: str) -> bool:
     return text.lstrip().startswith(_DOCUTILS_MARK)
 
 
-def roff_to_markdown(text: str) -> str:
+def convert_roff_to_markdown(text: str) -> str:
     """Convert a man page of docutils to Markdown; definitions become list items."""
     reader = _RoffReader()
     for line in _select_content_lines(text):

@@ -24,7 +24,12 @@ from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
 from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
-from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, passage_digest
+from rag_assets.systems.agent_docs.stores import (
+    DocChunk,
+    FileState,
+    IndexState,
+    compute_passage_digest,
+)
 
 Mask: TypeAlias = Callable[[ParsedText], ParsedText]
 """Masks the credentials of a document; see document_masker.masked."""
@@ -35,7 +40,7 @@ _BINARY_CHECK_BYTES: Final = 8_192
 _RECIPE_VERSION: Final = 2
 """Increased whenever the passages of the same file would change."""
 _UNRELIABLE_NS: Final = 2_000_000_000
-"""A file that was modified this shortly before it was listed may change again unnoticed."""
+"""Nanoseconds between modification and listing within which a file may change again unnoticed."""
 
 
 def read_file(path: Path) -> bytes:
@@ -161,7 +166,7 @@ class CutFile:
     """The passages of a file.
 
     Attributes:
-        dropped: number of passages left out because they held only masked characters.
+        dropped: number of passages left out because they contain only masked characters.
         rules: sorted names of the rules that matched the file's credentials.
     """
 
@@ -188,7 +193,7 @@ def split(request: ChunkRequest) -> list[Passage]:
 
 PASSAGE = ChunkerKind(
     name="passage",
-    purpose="as sentence, each passage at a place of its own",
+    purpose="like sentence; no two passages start at the same position",
     split=split,
     unit="characters",
     limit=SENTENCE.limit,
@@ -227,7 +232,7 @@ def compute_fingerprint(files: Iterable[MatchedFile]) -> str:
 
 
 def may_have_changed(file: FileState, looked_ns: int) -> bool:
-    """Return whether a file may have changed after its listing, despite equal size and time."""
+    """Return whether a file may have changed after its listing without a new size or time."""
     return abs(file.mtime_ns - looked_ns) < _UNRELIABLE_NS
 
 
@@ -260,7 +265,7 @@ class Passages:
 
     Attributes:
         text_hashes: hash of the embedded text, by passage id.
-        digests: digest of each passage by its id; see stores.passage_digest.
+        digests: digest of each passage by its id; see stores.compute_passage_digest.
         texts: embedded texts that the previous index lacks, by hash.
         left_out: files without passages, and why.
     """
@@ -289,7 +294,7 @@ class Passages:
             chunk = passage.chunk
             self.chunks.append(chunk)
             self.text_hashes[chunk.id] = passage.text_sha256
-            self.digests[chunk.id] = passage_digest(chunk, file.sha256)
+            self.digests[chunk.id] = compute_passage_digest(chunk, file.sha256)
             self.texts[passage.text_sha256] = passage.embedded
 
     def leave_out(self, file: MatchedFile, sha256: str, error: DocumentRejected) -> None:
@@ -346,7 +351,8 @@ def _find_altered_files(state: IndexState, chunks: Sequence[DocChunk]) -> set[st
     altered = {
         chunk.source_path
         for chunk in chunks
-        if state.digests.get(chunk.id) != passage_digest(chunk, hashes.get(chunk.source_path, ""))
+        if state.digests.get(chunk.id)
+        != compute_passage_digest(chunk, hashes.get(chunk.source_path, ""))
     }
     is_complete = {chunk.id for chunk in chunks} == set(state.text_hashes)
     return altered if is_complete else set(hashes)

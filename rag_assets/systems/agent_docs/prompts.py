@@ -1,6 +1,6 @@
 """Prompts of agents: documentation within a token budget, or a hint to use the search tool.
 
-The module also estimates the cost of each of these two ways.
+The module also estimates the cost of both.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.search.contexts import as_source, escape_imitations
 from rag_assets.storage.index.common_words import COMMON_WORDS
-from rag_assets.systems.agent_docs.globs import MatchedFile, expand
+from rag_assets.systems.agent_docs.globs import MatchedFile, expand_patterns
 from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file
 from rag_assets.systems.agent_docs.settings import Agent, Configuration
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocSection:
     """A part of a file from one heading to the next.
 
     Attributes:
@@ -51,7 +51,7 @@ class Documentation:
         left_out: files that cannot be read, and why.
     """
 
-    files: tuple[tuple[Section, ...], ...]
+    files: tuple[tuple[DocSection, ...], ...]
     left_out: Mapping[str, str]
 
     @property
@@ -77,7 +77,7 @@ class PromptText:
 
 def read_sections(files: Sequence[MatchedFile], mask: Mask) -> Documentation:
     """Split files into sections, mask credentials, and escape imitations of our markers."""
-    sections: list[tuple[Section, ...]] = []
+    sections: list[tuple[DocSection, ...]] = []
     left_out: dict[str, str] = {}
     for file in files:
         try:
@@ -91,7 +91,7 @@ def read_sections(files: Sequence[MatchedFile], mask: Mask) -> Documentation:
         counts = count_tokens([text for _, text in parts])
         sections.append(
             tuple(
-                Section(file.path, title, text, tokens)
+                DocSection(file.path, title, text, tokens)
                 for (title, text), tokens in zip(parts, counts, strict=True)
             )
         )
@@ -133,7 +133,7 @@ def preload(documentation: Documentation, budget: int) -> PromptText:
     return PromptText(text, count_text(text), _name_sections(queue[fitting:], documentation))
 
 
-def _join_sections(sections: Sequence[Section]) -> str:
+def _join_sections(sections: Sequence[DocSection]) -> str:
     parts: list[str] = []
     for index, section in enumerate(sections):
         is_first = index == 0 or sections[index - 1].path != section.path
@@ -145,7 +145,8 @@ def _join_sections(sections: Sequence[Section]) -> str:
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
     """Return the largest number up to a maximum that fits.
 
-    `fits` must hold for every number below one that fits.
+    Args:
+        fits: must hold for all numbers below a number for which it holds.
     """
     low, high = 0, maximum
     while low < high:
@@ -167,7 +168,7 @@ def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
     return cut(_find_largest(len(ends), lambda count: count_text(text + cut(count)) <= budget))
 
 
-def _name_sections(sections: list[Section], documentation: Documentation) -> tuple[str, ...]:
+def _name_sections(sections: list[DocSection], documentation: Documentation) -> tuple[str, ...]:
     """Name whole files by their path, and parts of a file by its sections' titles."""
     totals = {file[0].path: len(file) for file in documentation.files if file}
     counts = Counter(section.path for section in sections)
@@ -184,7 +185,7 @@ TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
 QUERY_DESCRIPTION: Final = "What to look for, in plain words."
 MAX_QUERY: Final = 4_000
-"""Maximum characters of a query; the tool refuses a longer one."""
+"""Maximum characters of a query; the tool refuses longer queries."""
 TIMEOUT_SECONDS: Final = 30
 _MAX_HINT_TOKENS: Final = 120
 """Maximum tokens of a hint; topics that do not fit are dropped."""
@@ -216,7 +217,7 @@ def has_tool(configuration: Configuration, agent: Agent) -> bool:
     return agent.docs.strategy.value == "rag" or configuration.tool_for_all.value
 
 
-def tool_schema() -> dict[str, Any]:
+def build_tool_schema() -> dict[str, Any]:
     """Return the definition of the search tool that agents receive."""
     query = {"type": "string", "description": QUERY_DESCRIPTION}
     return {
@@ -237,10 +238,10 @@ def build_prompt(
     """
     docs, own = agent.docs, agent.prompt.strip()
     # The prompt in a project's file is untrusted text.
-    parts = [own if agent.is_users else escape_imitations(own)]
+    parts = [own if agent.is_user_file else escape_imitations(own)]
     left_out: tuple[str, ...] = ()
     if docs.sources.value and (docs.strategy.value == "preload" or not can_search):
-        documentation = read_sections(expand(docs.sources.value, agent.base).files, mask)
+        documentation = read_sections(expand_patterns(docs.sources.value, agent.base).files, mask)
         loaded = preload(documentation, docs.budget.value)
         parts.append(loaded.text)
         left_out = (*loaded.left_out, *documentation.left_out)
@@ -253,7 +254,7 @@ def build_prompt(
 def build_hint(agent: Agent) -> str:
     """Build the sentences that name the search tool and describe its documentation."""
     docs = agent.docs
-    files = expand(docs.sources.value, agent.base).files
+    files = expand_patterns(docs.sources.value, agent.base).files
     description = as_source(docs.description.value or agent.description)
     while count_text(description) > _MAX_DESCRIPTION_TOKENS:
         description = description[: len(description) * 3 // 4].rsplit(" ", 1)[0] + "…"
@@ -327,7 +328,7 @@ def _split_words(text: str) -> list[str]:
 Recommendation: TypeAlias = Literal["preload", "rag", "dagster"]
 _MAX_PRELOAD_FILES: Final = 30
 _MAX_PRELOAD_TOKENS: Final = 12_000
-"""Number of tokens from which `rag` is recommended instead of `preload`."""
+"""Number of tokens from which `rag` is recommended over `preload`."""
 _MAX_LOCAL_CHUNKS: Final = 20_000
 """Number of passages above which Dagster is recommended."""
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -361,14 +362,14 @@ class Advice:
 def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
     """Estimate the costs of an agent's documentation, and recommend how to provide it."""
     docs, rag = agent.docs, configuration.rag
-    matches = expand(docs.sources.value, agent.base)
+    matches = expand_patterns(docs.sources.value, agent.base)
     documentation = read_sections(matches.files, mask)
     files, tokens = len(documentation.files), documentation.tokens
     step = max(1, rag.chunk_size.value - rag.chunk_overlap.value)
     lengths = (sum(len(section.text) for section in file) for file in documentation.files)
     chunks = sum(-(-length // step) for length in lengths)
     chunk_tokens = min(rag.chunk_size.value // _CHARACTERS_PER_TOKEN, tokens // max(1, chunks))
-    fixed_tokens = count_text(canonical(tool_schema())) + count_text(build_hint(agent))
+    fixed_tokens = count_text(canonical(build_tool_schema())) + count_text(build_hint(agent))
     way, reason = _recommend_strategy(files, tokens, chunks)
     return Advice(
         agent.id,

@@ -110,7 +110,7 @@ class RefreshingIndex:
             self._report_failure(f"the index of @{agent.id} was not written: {error.strerror}")
 
 
-class _Server(MCPServer[None]):
+class _AgentServer(MCPServer[None]):
     """The SDK's server, with errors that never repeat the client's input."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
@@ -134,7 +134,7 @@ def build_server(index: RefreshingIndex | None, instructions: str | None = None)
         instructions: describes the topic of the documentation to the host.
     """
     with root_logger_unchanged():
-        server = _Server("rag-assets", subscriptions=False, instructions=instructions)
+        server = _AgentServer("rag-assets", subscriptions=False, instructions=instructions)
     if index is None:
         return server
 

@@ -27,7 +27,7 @@ class Setting(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RagSettings:
-    """The block `rag`.
+    """The settings of the block `rag`.
 
     Attributes:
         store: the kind of store for indexes.
@@ -35,8 +35,8 @@ class RagSettings:
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
         model: the folder of an embedding model; None for the shipped model.
-        allow: paths that a project's file may name although they are outside the project. Only the
-            user's own file can set this.
+        allow: paths outside the project that a project's file may name. Only the user's own file
+            can set this.
     """
 
     store: Setting[StoreKind] = Setting("memory")
@@ -48,7 +48,7 @@ class RagSettings:
 
     @property
     def database(self) -> Path:
-        """Return the path of the SQLite database: the path itself, or rag.db in that folder."""
+        """Return the path of the SQLite database: `path` itself, or rag.db in that folder."""
         path = self.path.value
         is_file = path.suffix in _DATABASE_SUFFIXES or path.is_file()
         return path if is_file and not path.is_dir() else path / "rag.db"
@@ -56,7 +56,7 @@ class RagSettings:
 
 @dataclass(frozen=True, slots=True)
 class DocsSettings:
-    """The block `docs` of an agent.
+    """The settings of an agent's block `docs`.
 
     Attributes:
         strategy: whether documentation is put into the prompt or searched by a tool.
@@ -84,7 +84,7 @@ class Agent:
     Attributes:
         base: the folder of its relative glob patterns.
         origin: file and line of its declaration.
-        is_users: whether the user's own file declares it, rather than a project's file.
+        is_user_file: whether the user's own file declares it, rather than a project's file.
     """
 
     id: str
@@ -94,7 +94,7 @@ class Agent:
     name: str = ""
     description: str = ""
     prompt: str = ""
-    is_users: bool = False
+    is_user_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,7 @@ class Configuration:
         files: the files that were read, in order.
         warnings: unknown settings, adjusted values, and paths that `rag.allow` permits.
         refused: agents of a project's file with sources outside its base, by id.
-        has_projects_model: whether the model was named by a project's file and `rag.allow` does not
-            permit it.
+        has_project_model: whether a project's file names a model that `rag.allow` does not permit.
     """
 
     rag: RagSettings
@@ -119,7 +118,7 @@ class Configuration:
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
     refused: Mapping[str, ConfigurationError] = field(default_factory=dict)
-    has_projects_model: bool = False
+    has_project_model: bool = False
 
 
 MAX_CHUNK_SIZE: Final = 1_000_000
@@ -132,17 +131,8 @@ class InvalidValue(Exception):
     """A value is invalid; the message states the valid values, and never quotes the value."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingField:
-    """A setting of a block.
-
-    Attributes:
-        parse: converts and validates the value from YAML or from the environment variable.
-        variable: the environment variable that overrides the setting.
-    """
-
-    parse: Callable[[Any], Any]
-    variable: str = ""
+Parser: TypeAlias = Callable[[Any], Any]
+"""Converts and validates a value from YAML or from an environment variable."""
 
 
 def _build_choice_parser(*choices: str) -> Callable[[Any], str]:
@@ -215,35 +205,34 @@ def parse_flag(value: Any) -> bool:
     return word in _TRUE
 
 
-RAG_FIELDS: Final[Mapping[str, SettingField]] = {
-    "store": SettingField(_build_choice_parser("memory", "file", "sqlite"), "SWEBASH_AI_RAG_STORE"),
-    "path": SettingField(_parse_path, "SWEBASH_AI_RAG_STORE_PATH"),
-    "chunk_size": SettingField(
-        _build_integer_parser(_MIN_CHUNK_SIZE, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_SIZE"
-    ),
-    "chunk_overlap": SettingField(
-        _build_integer_parser(0, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_OVERLAP"
-    ),
-    "model": SettingField(_parse_path),
-    "allow": SettingField(_parse_paths),
+RAG_PARSERS: Final[Mapping[str, Parser]] = {
+    "store": _build_choice_parser("memory", "file", "sqlite"),
+    "path": _parse_path,
+    "chunk_size": _build_integer_parser(_MIN_CHUNK_SIZE, MAX_CHUNK_SIZE),
+    "chunk_overlap": _build_integer_parser(0, MAX_CHUNK_SIZE),
+    "model": _parse_path,
+    "allow": _parse_paths,
 }
 """The settings of the block `rag`."""
-DOCS_FIELDS: Final[Mapping[str, SettingField]] = {
-    "strategy": SettingField(_build_choice_parser("preload", "rag")),
-    "mode": SettingField(_build_choice_parser("knn", "hybrid")),
-    "budget": SettingField(_build_integer_parser(0, 10_000_000)),
-    "top_k": SettingField(_build_integer_parser(1, 100)),
-    "sources": SettingField(_parse_patterns),
-    "min_score": SettingField(_parse_cosine),
-    "description": SettingField(_parse_text),
+RAG_VARIABLES: Final = {
+    "store": "SWEBASH_AI_RAG_STORE",
+    "path": "SWEBASH_AI_RAG_STORE_PATH",
+    "chunk_size": "SWEBASH_AI_RAG_CHUNK_SIZE",
+    "chunk_overlap": "SWEBASH_AI_RAG_CHUNK_OVERLAP",
+}
+"""The environment variables that override settings of the block `rag`."""
+DOCS_PARSERS: Final[Mapping[str, Parser]] = {
+    "strategy": _build_choice_parser("preload", "rag"),
+    "mode": _build_choice_parser("knn", "hybrid"),
+    "budget": _build_integer_parser(0, 10_000_000),
+    "top_k": _build_integer_parser(1, 100),
+    "sources": _parse_patterns,
+    "min_score": _parse_cosine,
+    "description": _parse_text,
 }
 """The settings of an agent's block `docs`."""
 TOOL_FOR_ALL: Final = "SWEBASH_AI_TOOLS_RAG"
 BASE: Final = "SWEBASH_AI_DOCS_BASE_DIR"
 USER_FILE: Final = "SWEBASH_AGENTS_CONFIG"
-VARIABLES: Final = (
-    *(setting.variable for setting in RAG_FIELDS.values() if setting.variable),
-    TOOL_FOR_ALL,
-    BASE,
-)
+VARIABLES: Final = (*RAG_VARIABLES.values(), TOOL_FOR_ALL, BASE)
 """The environment variables that override settings in files."""

@@ -41,7 +41,7 @@ from rag_assets.systems.agent_docs.stores import (
     IndexState,
     SearchResult,
     Vectors,
-    agent_file_name,
+    build_agent_file_name,
     group_by_agent,
     lock_file,
     normalize_rows,
@@ -149,7 +149,7 @@ class SqliteStore:
 
         def has_index(connection: sqlite3.Connection) -> bool:
             rows = _AgentRows(connection, agent_id)
-            return rows.read_state_json() is not None or rows.exist()
+            return rows.read_state_json() is not None or rows.has_rows()
 
         try:
             return self._read(has_index, if_missing=False)
@@ -205,14 +205,14 @@ class SqliteStore:
         """See PassageStore.building; a damaged database is renamed first."""
         with suppress(DamagedIndex):
             self._check_file()
-        with lock_file(self._sibling(f"{agent_file_name(agent_id)}.lock")):
+        with lock_file(self._get_sibling_path(f"{build_agent_file_name(agent_id)}.lock")):
             if self._is_damaged:
-                with lock_file(self._sibling("lock")):
+                with lock_file(self._get_sibling_path("lock")):
                     self._rename_if_damaged()
                 self._is_damaged = False
             yield
 
-    def _sibling(self, suffix: str) -> Path:
+    def _get_sibling_path(self, suffix: str) -> Path:
         return self._path.with_name(f".{self._path.name}.{suffix}")
 
     def _load_vectors(self, rows: _AgentRows) -> tuple[list[str], Vectors]:
@@ -237,7 +237,7 @@ class SqliteStore:
             except (ValueError, TypeError, KeyError, AttributeError):
                 return None
             cached = self._state_cache[rows.agent_id] = (hash(record), state)
-        return cached[1] if rows.match(cached[1]) else None
+        return cached[1] if rows.matches_state(cached[1]) else None
 
     def _read(self, read: Callable[[sqlite3.Connection], T], if_missing: T) -> T:
         """Call a function with a connection, in one transaction.
@@ -270,7 +270,7 @@ class SqliteStore:
         """Yield a connection for writing; meanwhile the database cannot be renamed as damaged."""
         self._check_file()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with lock_file(self._sibling("lock"), shared=True):
+        with lock_file(self._get_sibling_path("lock"), shared=True):
             self._path.touch(mode=0o600)
             with _CHECK_LOCK:
                 status = self._path.stat()
@@ -324,7 +324,7 @@ class SqliteStore:
         with self._path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         if not header.startswith(_FILE_MAGIC) or len(header) < _HEADER_BYTES:
-            if self._sibling("lock").is_file():
+            if self._get_sibling_path("lock").is_file():
                 self._is_damaged = True
                 raise DamagedIndex(str(self._path))
             raise refuse_file(self._path, "is not a database of rag-assets")
@@ -394,11 +394,11 @@ class _AgentRows:
         self.agent_id = agent_id
         self._connection = connection
 
-    def exist(self) -> bool:
+    def has_rows(self) -> bool:
         query = f"SELECT EXISTS ({self._build_query('id')})"
         return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
 
-    def match(self, state: IndexState) -> bool:
+    def matches_state(self, state: IndexState) -> bool:
         """Return whether the rows match a state; rows of other programs have no vector."""
         if self._is_moving():
             return True
@@ -453,7 +453,7 @@ class _AgentRows:
     def replace(
         self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState | None
     ) -> None:
-        """Replace all rows and the state at once; None leaves the agent without a state."""
+        """Replace all rows and the state at once; None deletes the state."""
         connection = self._connection
         self.finish_move()
         removed, changed = self._compare(chunks, vectors)

@@ -1,4 +1,4 @@
-"""Stores of passages: their data model, protocol, exact search, memory store, and trust in them.
+"""Passage stores: data model, protocol, exact search, memory store, and seals of indexes.
 
 An index is stored next to its documentation, often in a repository that others can write to. So its
 state is sealed with a key in the user's home folder, and contains a digest of each passage: of its
@@ -40,7 +40,7 @@ class DocChunk:
     """A passage of a file.
 
     Attributes:
-        id: `{agent_id}:{source_path}:{byte_offset}`; see passage_id_prefix.
+        id: `{agent_id}:{source_path}:{byte_offset}`; see build_passage_id_prefix.
         content: the decoded bytes of the file at that offset.
         source_path: relative to the base of the globs; absolute for files outside it.
         byte_offset: position of the first byte in the file, counting a byte order mark.
@@ -56,11 +56,11 @@ class DocChunk:
     @classmethod
     def from_location(cls, agent_id: str, source_path: str, byte_offset: int, content: str) -> Self:
         """Create a passage and derive its id from its location."""
-        id_ = f"{passage_id_prefix(agent_id, source_path)}:{byte_offset}"
+        id_ = f"{build_passage_id_prefix(agent_id, source_path)}:{byte_offset}"
         return cls(id_, content, source_path, byte_offset, agent_id)
 
 
-def passage_id_prefix(agent_id: str, source_path: str) -> str:
+def build_passage_id_prefix(agent_id: str, source_path: str) -> str:
     """Return the part of a passage's id before its byte offset.
 
     Colons in the agent's id are percent-encoded. Otherwise agent `a` with file `b:x.md` and agent
@@ -79,14 +79,14 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """Facts about a file at the time it was indexed.
+    """The state of a file at the time it was indexed.
 
     Attributes:
         path: its source_path.
         size: size in bytes.
         mtime_ns: modification time in nanoseconds of Unix time.
         sha256: hash of its bytes.
-        dropped: number of passages left out because they held only a masked credential.
+        dropped: number of passages left out because they contain only masked characters.
         rules: the rules that matched its masked credentials.
     """
 
@@ -100,7 +100,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Everything that an index was built from.
+    """The state of an index: its files, its embedder, and hashes of its passages.
 
     Attributes:
         fingerprint: SHA-256 over path, size and modification time of its files, in order.
@@ -160,7 +160,7 @@ class PassageStore(Protocol):
         ...
 
     def has_index(self, agent_id: str) -> bool:
-        """Return whether an agent has an index, even an empty one."""
+        """Return whether an agent has an index; it may be empty."""
         ...
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
@@ -257,7 +257,7 @@ def rank_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class PassageIndex:
     """The immutable index of an agent.
 
     Attributes:
@@ -273,7 +273,7 @@ class Index:
     @classmethod
     def from_chunks(
         cls, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike, state: IndexState | None = None
-    ) -> Index:
+    ) -> PassageIndex:
         """Create an index. The passages may be in any order."""
         if not chunks:
             return cls((), np.empty((0, 0), dtype=np.float32), state)
@@ -289,28 +289,28 @@ class Index:
         """Return the vector of each passage by its id."""
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
-    def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> Index:
+    def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> PassageIndex:
         """Return a new index with these passages added or replaced by id, and without a state."""
         vectors = self.vectors_by_id()
         by_id = {chunk.id: chunk for chunk in self.chunks}
         for chunk, row in zip(chunks, normalize_rows(embeddings), strict=True):
             by_id[chunk.id], vectors[chunk.id] = chunk, row
         rows = np.array([vectors[id_] for id_ in by_id], dtype=np.float32)
-        return Index.from_chunks(list(by_id.values()), rows)
+        return PassageIndex.from_chunks(list(by_id.values()), rows)
 
 
-EMPTY_INDEX = Index.from_chunks((), ())
+EMPTY_INDEX = PassageIndex.from_chunks((), ())
 
 
 class MemoryStore:
     """Keeps indexes in memory; see PassageStore."""
 
     def __init__(self) -> None:
-        self._indexes: dict[str, Index] = {}
+        self._indexes: dict[str, PassageIndex] = {}
         self._build_locks: dict[str, RLock] = {}
         self._lock = Lock()
 
-    def _index(self, agent_id: str) -> Index:
+    def _index(self, agent_id: str) -> PassageIndex:
         return self._indexes.get(agent_id, EMPTY_INDEX)
 
     def search(
@@ -341,7 +341,7 @@ class MemoryStore:
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        self._indexes[agent_id] = Index.from_chunks(chunks, embeddings, state)
+        self._indexes[agent_id] = PassageIndex.from_chunks(chunks, embeddings, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         self._indexes[agent_id] = replace(self._indexes[agent_id], state=state)
@@ -401,7 +401,7 @@ _MAX_NAME_LENGTH = 150
 """Maximum characters of a file name; a longer one is cut off, with a hash of the agent's id."""
 
 
-def agent_file_name(agent_id: str) -> str:
+def build_agent_file_name(agent_id: str) -> str:
     """Return a safe file name for an agent: not hidden, and never in a different folder."""
     name = quote(agent_id, safe="")
     name = "%2E" + name[1:] if name.startswith(".") else name
@@ -418,7 +418,7 @@ _DIGEST_BYTES: Final = 16
 _GROUP_OR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-def passage_digest(passage: DocChunk, file_sha256: str) -> str:
+def compute_passage_digest(passage: DocChunk, file_sha256: str) -> str:
     """Return the digest of a passage's text, its location and the content of its file."""
     location = "\0".join((passage.id, passage.agent_id, passage.source_path, file_sha256))
     text = f"{location}\0{passage.byte_offset}\0{passage.content}".encode("utf-8", "surrogatepass")
@@ -426,7 +426,7 @@ def passage_digest(passage: DocChunk, file_sha256: str) -> str:
 
 
 class Trust:
-    """Seals the states of indexes, and verifies states and passages.
+    """Seals states of indexes, and verifies states and passages.
 
     Args:
         key: the key of the seals; by default the user's key, which is created at its first use.
@@ -460,7 +460,7 @@ class Trust:
             locations: absolute path of each file by its source_path; None skips the files.
         """
         hashes = self._verified[passage.agent_id][1] if passage.agent_id in self._verified else {}
-        digest = passage_digest(passage, hashes.get(passage.source_path, ""))
+        digest = compute_passage_digest(passage, hashes.get(passage.source_path, ""))
         if state.digests.get(passage.id) != digest:
             return "altered"
         if locations is None:

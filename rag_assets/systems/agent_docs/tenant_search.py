@@ -23,7 +23,7 @@ from rag_assets.search.recall import build_entry_filter, candidate_count
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.store import EntrySearcher
-from rag_assets.systems.agent_docs.globs import display_path
+from rag_assets.systems.agent_docs.globs import escape_path
 from rag_assets.systems.agent_docs.prompts import (
     DESCRIPTION,
     MAX_QUERY,
@@ -141,7 +141,7 @@ def _create_search(knowledge: Knowledge) -> ToolFunction:
         if answer.disabled:
             return DISABLED
         return results_text(
-            (hit.number, hit.score, display_path(path_from_uri(hit.uri)), hit.text)
+            (hit.number, hit.score, escape_path(path_from_uri(hit.uri)), hit.text)
             for hit in answer.hits
         )
 

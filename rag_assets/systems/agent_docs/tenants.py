@@ -16,8 +16,8 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.disk import home_of_owner
 from rag_assets.systems.agent_docs.configuration import Environment, load_file
 from rag_assets.systems.agent_docs.manager import (
-    default_pooling,
     find_cached_models,
+    get_default_pooling,
     require_published_model,
 )
 from rag_assets.systems.agent_docs.settings import VARIABLES, Agent, Configuration
@@ -53,7 +53,7 @@ def list_tenants(value: Any, folder: Path, cache: Path | None) -> ListedTenants:
     If a file cannot be read, the tenants of all files stay unchanged. An agent with sources outside
     its base does not become a tenant; if it was a tenant before, that tenant no longer answers.
     """
-    collector = _Collector()
+    collector = _TenantCollector()
     for path in _parse_paths(value, folder):
         try:
             tenants, errors = _read_file(path, cache)
@@ -79,7 +79,7 @@ AGENTS: Final = list_tenants
 
 
 @dataclass(slots=True)
-class _Collector:
+class _TenantCollector:
     """Collects the tenants and problems of several files; see ListedTenants."""
 
     configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Collector:
     is_complete: bool = True
 
     def add(self, config: Mapping[str, Any], origin: str) -> None:
-        """Add the tenant of an agent; if two files declare the agent, neither one is used."""
+        """Add the tenant of an agent; an agent that two files declare is not used."""
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)
@@ -182,7 +182,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _build_tenants(configuration: Configuration) -> Iterator[list[Any]]:
     """Yield configuration and origin of each tenant, and the origin of a project's own model."""
-    model_origin = configuration.rag.model.origin if configuration.has_projects_model else ""
+    model_origin = configuration.rag.model.origin if configuration.has_project_model else ""
     for agent in configuration.agents.values():
         if agent.docs.strategy.value == "rag" and agent.docs.sources.value:
             yield [_build_tenant(configuration, agent), agent.origin, model_origin]
@@ -219,7 +219,7 @@ def _build_tenant(configuration: Configuration, agent: Agent) -> dict[str, Any]:
         config["name"] = agent.id
     if rag.model.value is not None:
         config["embedder"] = _build_embedder_config(
-            rag.model.value, default_pooling(rag.model.value)
+            rag.model.value, get_default_pooling(rag.model.value)
         )
     return config
 

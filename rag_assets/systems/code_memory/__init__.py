@@ -71,9 +71,9 @@ SYSTEM = System(
     fact_stores={"code": f"{_HERE}.pipeline.fact_store:FACTS"},
     question_readers={"code": f"{_HERE}.retrieval.questions:QUESTIONS"},
     retrieval_steps={
-        "walk": f"{_HERE}.retrieval.steps.walk:Walk",
-        "expand": f"{_HERE}.retrieval.steps.expand:Expand",
-        "quote": f"{_HERE}.retrieval.steps.quote:Quote",
+        "walk": f"{_HERE}.retrieval.steps.walk:WalkStep",
+        "expand": f"{_HERE}.retrieval.steps.expand:ExpandStep",
+        "quote": f"{_HERE}.retrieval.steps.quote:QuoteStep",
     },
     assets={"relations": f"{_HERE}.definitions:relations"},
     checks={"search_index.relations": f"{_HERE}.definitions:relations_check"},

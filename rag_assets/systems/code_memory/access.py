@@ -1,4 +1,4 @@
-"""Requests about a project with code memory: find its tenant, and run work on the tenant."""
+"""Access of API requests to a project's code memory: find its tenant, and run work on it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def find_project_tenant(catalog: Catalog, tenant_ids: Collection[str], project: 
         NoCodeMemory: the project only has tenants with other profiles.
         InvalidRequest: projects of several organizations have this id.
     """
-    found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
-    if len(found) > 1:
+    tenants = catalog.projects.list_covered(tenant_ids, PROFILE, project)
+    if len(tenants) > 1:
         raise InvalidRequest(
             "several organizations have a project with this id, and the token covers more than one",
             hint="use a token that covers only one organization",
         )
-    if found:
-        return found[0].id
+    if tenants:
+        return tenants[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
     if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
@@ -61,10 +61,11 @@ RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_lengt
 
 
 @dataclass(frozen=True, slots=True)
-class AskedProject:
+class ProjectRequest:
     """A request about a project.
 
     Attributes:
+        identity: the caller.
         project: the project's id in the application.
         tenant_id: the tenant of the project.
     """
@@ -75,7 +76,7 @@ class AskedProject:
     tenant_id: str
 
     def record(self) -> TenantRecord:
-        """Return the tenant's record; this call blocks."""
+        """Return the tenant's record; this method blocks."""
         return self.backend.catalog.tenants.get(self.tenant_id)
 
     async def read(self, work: Callable[[], _T]) -> _T:
@@ -97,18 +98,20 @@ async def _resolve_project(
     project_id: ProjectId,
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> AskedProject:
+) -> ProjectRequest:
     turn = identity.organization or min(identity.tenants, default="")
     find = partial(find_project_tenant, backend.catalog, identity.tenants, project_id)
-    found = await backend.run(turn, identity.name, find)
-    request.state.tenant = found
-    return AskedProject(identity, backend, project_id, found)
+    tenant_id = await backend.run(turn, identity.name, find)
+    request.state.tenant = tenant_id
+    return ProjectRequest(identity, backend, project_id, tenant_id)
 
 
-async def _require_admin(asked: Annotated[AskedProject, Depends(_resolve_project)]) -> AskedProject:
-    asked.identity.require_admin()
-    return asked
+async def _require_admin(
+    project: Annotated[ProjectRequest, Depends(_resolve_project)],
+) -> ProjectRequest:
+    project.identity.require_admin()
+    return project
 
 
-ProjectDependency = Annotated[AskedProject, Depends(_resolve_project)]
-AdministeredDependency = Annotated[AskedProject, Depends(_require_admin)]
+ProjectDependency = Annotated[ProjectRequest, Depends(_resolve_project)]
+AdministeredDependency = Annotated[ProjectRequest, Depends(_require_admin)]

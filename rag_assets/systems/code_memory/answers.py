@@ -1,4 +1,4 @@
-"""Answers to questions about a repository, such as what serves a route or uses a table."""
+"""Answers to questions about a repository: its routes, tables, tests, history and rules."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
-    Tree,
+    RelationTree,
     format_definitions,
     format_groups,
+    format_name,
+    format_place,
     format_possible_uses,
     format_relations,
     format_tests,
-    one_line,
-    place,
-    shown_name,
-    within_limit,
+    limit_lines,
+    to_one_line,
 )
-from rag_assets.systems.code_memory.retrieval.asked import build_quotation
 from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_file_node,
     build_node,
-    class_of_constructor,
-    file_node,
+    get_class_of_constructor,
 )
+from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
 from rag_assets.systems.code_memory.retrieval.questions import build_clarification
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
-    UsesFound,
-    find_places_of_name,
+    FoundUses,
+    find_uses_of_nodes,
+    find_uses_of_word,
     is_within,
-    uses_of_nodes,
 )
-from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, View
+from rag_assets.systems.code_memory.retrieval.view import IMPLEMENTED_BY, RelationView
 from rag_assets.systems.code_memory.retrieval.walk import (
     MOST_NODES,
     MOST_STEPS,
-    Question,
-    Walk,
+    RelationQuestion,
     Walker,
+    WalkResult,
 )
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
@@ -65,49 +65,48 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
-_CHAIN: Final = 4
+_ROUTE_DEPTH: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
-_RUNS: Final = "routes_to"
-_MAPS: Final = "maps_to"
-_RELATES: Final = "relates_to"
+_ROUTES_TO: Final = "routes_to"
+_MAPS_TO: Final = "maps_to"
+_RELATES_TO: Final = "relates_to"
 _MOST_NAMED: Final = 10
 _MOST_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
-_FEW: Final = 3
+_MOST_TARGETS: Final = 3
 _MOST_COMMITS: Final = 20
 """Maximum number of commits listed for one file or definition."""
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
-"""Maximum number of steps, from a user to its own users, that are followed by name."""
+"""Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps that are followed to a user found by name: from its route, and from the
-tests of this route."""
+"""Maximum number of steps to a user found by name: from its route, and from tests of the route."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 class _Dependents(NamedTuple):
-    """The nodes that depend on certain definitions.
+    """The nodes that depend on the definitions in a question.
 
     Attributes:
-        shown: the dependent nodes, each with the path of names that leads to it.
-        stated: relations between them.
-        uses: uses by name of the definitions in the question.
-        is_known: whether at least one of these definitions exists.
+        nodes: the dependent nodes, each with the path of names that leads to it.
+        relations: relations between them.
+        uses: uses of the definitions, found by name.
+        is_known: whether at least one of the definitions exists.
     """
 
-    shown: Sequence[tuple[Node, Sequence[str]]]
-    stated: Sequence[Relation]
-    uses: UsesFound
+    nodes: Sequence[tuple[Node, Sequence[str]]]
+    relations: Sequence[Relation]
+    uses: FoundUses
     notes: Sequence[str]
     is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CodeAnswers:
-    """Answers about the repositories of one tenant, limited to what one caller may read.
+    """Answers questions about the repositories of one tenant, for one caller.
 
     Attributes:
         reader: reads documents; it contains the catalog.
@@ -124,12 +123,12 @@ class CodeAnswers:
         return Walker(self.reader.catalog, self.reader.policy)
 
     @property
-    def _several(self) -> bool:
+    def _has_several_repositories(self) -> bool:
         """Return whether the tenant has several repositories, so that places must name theirs."""
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
-        """Return a route's controller, with its validation, guards, models, events and tables."""
+        """Show a route's controller with its validation, guards, models, events and tables."""
         resolver = self._resolver
         found = [] if resolver is None else resolver.find_routes(route)
         if not found:
@@ -139,11 +138,14 @@ class CodeAnswers:
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
         lines += _explain_prefix(route, names)
-        walks = self._compute_walks(names, direction="out", depth=_CHAIN)
+        walks = self._compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         if len(found) > 1:
-            lines += [*_overview(names, walks), ""]
+            lines += [*_list_route_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._several).lines(name), ""]
+            lines += [
+                *RelationTree(walk, several=self._has_several_repositories).format_lines(name),
+                "",
+            ]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._list_changes(zip(tables, changes, strict=True))
@@ -151,14 +153,14 @@ class CodeAnswers:
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
-        return within_limit(lines, notes=[*dict.fromkeys(notes)])
+        return limit_lines(lines, notes=[*dict.fromkeys(notes)])
 
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
     ) -> str:
-        """List what uses a table or a definition.
+        """List the users of a table or a definition.
 
-        The users of a table read it, map to it, change it, or use one of its models.
+        A user of a table reads it, maps to it, changes it, or uses one of its models.
 
         Args:
             table: the name of the table, or of a model.
@@ -169,12 +171,12 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None or not name:
             return _NOTHING
-        names = resolver.tables(table) if table else []
-        names = [*names, *(resolver.names(symbol) if symbol else ())]
+        names = resolver.find_tables(table) if table else []
+        names = [*names, *(resolver.find_start_names(symbol) if symbol else ())]
         names += self._find_names_in_file(path) if path else []
-        if path and not names and (below := resolver.below(path)):
-            return within_limit(
-                [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
+        if path and not names and (below := resolver.list_files_below(path)):
+            return limit_lines(
+                [f"{to_one_line(path)} is a folder. Ask for one of its files:", *below]
             )
         walks = self._compute_walks(names, direction="in", depth=1)
         more: list[str] = []
@@ -185,7 +187,7 @@ class CodeAnswers:
         start_nodes = [
             node for walk in walks for node in walk.nodes if node.name in walk.start_names
         ]
-        uses = uses_of_nodes(
+        uses = find_uses_of_nodes(
             resolver.view,
             _add_members(resolver.view, start_nodes),
             stated=relations,
@@ -200,22 +202,26 @@ class CodeAnswers:
             return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk)), *more]
         notes += [
-            _coverage_note(resolver, format_count(len(relations), "use"), uses),
+            _format_coverage_note(resolver, format_count(len(relations), "use"), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        lines = [*format_relations(relations, several=self._several)]
-        lines += format_possible_uses(uses.possible, several=self._several)
-        heading = resolver.shorter_path(path) if path else self._heading(name, walks)
-        return within_limit([*heading, *lines], notes=notes)
+        lines = [*format_relations(relations, several=self._has_several_repositories)]
+        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
+        heading = (
+            resolver.explain_shorter_path(path)
+            if path
+            else self._explain_interpretation(name, walks)
+        )
+        return limit_lines([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
-        """List everything that depends on definitions, step by step, routes and tests first."""
+        """List all direct and indirect users of definitions, routes and tests first."""
         return self._list_dependents(symbols, paths)
 
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
-        """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
+        """List the tests that reach definitions, files or a route by HTTP, by calls, or by name."""
         return self._list_dependents(symbols, paths, route, only_tests=True)
 
     def _list_dependents(
@@ -229,7 +235,7 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
-        names = [name for symbol in symbols for name in resolver.names(symbol)]
+        names = [name for symbol in symbols for name in resolver.find_start_names(symbol)]
         names += [name for path in paths for name in self._find_names_in_file(path)]
         if route:
             names += [one.name for one in resolver.find_routes(route)]
@@ -237,23 +243,27 @@ class CodeAnswers:
         notes = [*dict.fromkeys(dependents.notes)]
         label = ", ".join(filter(None, [*symbols, *paths, route]))
         if not dependents.uses.possible and not (
-            dependents.is_known if only_tests else dependents.shown
+            dependents.is_known if only_tests else dependents.nodes
         ):
             explained = self._explain_unknown(label, known=dependents.is_known)
             return explained if only_tests else "\n".join([explained, *notes])
-        uses, counted = dependents.uses, format_count(len(dependents.shown), "use")
+        uses, counted = dependents.uses, format_count(len(dependents.nodes), "use")
         format_found = format_tests if only_tests else format_groups
-        lines = [*format_found(dependents.shown, dependents.stated, several=self._several)]
+        lines = [
+            *format_found(
+                dependents.nodes, dependents.relations, several=self._has_several_repositories
+            )
+        ]
         if only_tests:
             in_tests = (one for one in uses.possible if is_test(path_from_uri(one.uri)))
             uses = replace(uses, possible=tuple(in_tests))
             counted = format_count(sum(line.startswith(" ") for line in lines), "test")
-        lines += format_possible_uses(uses.possible, several=self._several)
+        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
         if only_tests and not lines:
-            lines = [f"No test is found that requests, calls or names {one_line(label)}."]
-        heading = [line for path in paths for line in resolver.shorter_path(path)]
-        notes += [_coverage_note(resolver, counted, uses), *_suggest_search(*symbols)]
-        return within_limit([*heading, *lines], notes=notes)
+            lines = [f"No test is found that requests, calls or names {to_one_line(label)}."]
+        heading = [line for path in paths for line in resolver.explain_shorter_path(path)]
+        notes += [_format_coverage_note(resolver, counted, uses), *_suggest_search(*symbols)]
+        return limit_lines([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
         """Return the nodes that depend on these definitions, directly or indirectly."""
@@ -265,39 +275,39 @@ class CodeAnswers:
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _list_gap_notes(walk)
-            ways = _shortest_paths(walk, {*walk.start_names, name})
+            paths = _find_shortest_paths(walk, {*walk.start_names, name})
             start_keys |= {
-                (n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)
+                (n.repository, n.name) for n in walk.nodes if paths.get(n.name) == (n.name,)
             }
             for node in walk.nodes:
-                if node.name in ways:
-                    found.setdefault((node.repository, node.name), (node, ways[node.name]))
+                if node.name in paths:
+                    found.setdefault((node.repository, node.name), (node, paths[node.name]))
         uses = self._follow_by_name(resolver.view, walks, found, start_keys, stated)
         shown = [value for key, value in found.items() if key not in start_keys]
         return _Dependents(shown, stated, uses, notes, bool(start_keys))
 
     def _follow_by_name(
         self,
-        view: View,
-        walks: Sequence[Walk],
+        view: RelationView,
+        walks: Sequence[WalkResult],
         found: dict[NodeKey, tuple[Node, Sequence[str]]],
         start_keys: Collection[NodeKey],
         stated: list[Relation],
-    ) -> UsesFound:
+    ) -> FoundUses:
         """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
             walks: the walks from the definitions in the question.
-            found: nodes, each with the path of names to it; this method adds the users to it.
-            stated: relations; this method adds the relations of the users to it.
+            found: nodes, each with the path of names to it; the users are added to it.
+            stated: relations; the relations of the users are added to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
         frontier = _add_members(view, first)
-        asked: UsesFound | None = None
+        first_uses: FoundUses | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=stated)
-            asked = uses if asked is None else asked
+            uses = find_uses_of_nodes(view, frontier, stated=stated)
+            first_uses = uses if first_uses is None else first_uses
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
             frontier = []
@@ -309,10 +319,12 @@ class CodeAnswers:
                 if len(found) >= MOST_NODES:
                     omitted += 1
                     continue
-                way = found.get((owners[one.target], one.target))
-                before = (one.target,) if way is None else way[1]
+                known_path = found.get((owners[one.target], one.target))
+                before = (one.target,) if known_path is None else known_path[1]
                 node = (
-                    build_node(one.within) if one.within else file_node(one.source, one.repository)
+                    build_node(one.within)
+                    if one.within
+                    else build_file_node(one.source, one.repository)
                 )
                 found[key] = node, (*before, node.name)
                 if one.within is not None:
@@ -320,7 +332,7 @@ class CodeAnswers:
             self._add_callers(frontier, found, start_keys, stated)
             if not frontier:
                 break
-        return replace(asked or NO_USES, omitted=omitted)
+        return replace(first_uses or NO_USES, omitted=omitted)
 
     def _add_callers(
         self,
@@ -329,7 +341,7 @@ class CodeAnswers:
         start_keys: Collection[NodeKey],
         stated: list[Relation],
     ) -> None:
-        """Add what relations state about users that were found by name: their routes and tests.
+        """Add the routes and tests that relations lead to, from users that were found by name.
 
         Args:
             users: nodes in `found`.
@@ -339,71 +351,72 @@ class CodeAnswers:
         walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
         for user, walk in zip(users, walks, strict=True):
             stated += walk.relations
-            ways = _shortest_paths(walk, {user.name})
+            paths = _find_shortest_paths(walk, {user.name})
             before = found[user.repository, user.name][1]
             for node in walk.nodes:
                 key = node.repository, node.name
-                if node.name in ways and key not in start_keys and len(found) < MOST_NODES:
-                    found.setdefault(key, (node, (*before, *ways[node.name][1:])))
+                if node.name in paths and key not in start_keys and len(found) < MOST_NODES:
+                    found.setdefault(key, (node, (*before, *paths[node.name][1:])))
 
     def outline(self, path: str) -> str:
         """List the definitions of a file with their lines, or the files of a folder."""
         resolver = self._resolver
         if resolver is None:
             return _NOTHING
-        uris = resolver.documents(path)
-        found = [build_node(one) for one in resolver.view.within_any(uris)]
+        uris = resolver.find_files(path)
+        found = [build_node(one) for one in resolver.view.list_definitions(uris)]
         if found:
-            return within_limit(format_definitions(found, several=True))
+            return limit_lines(format_definitions(found, several=True))
         if uris:
-            return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
-        below = resolver.below(path)
-        return within_limit(below) if below else self._explain_unknown(path)
+            return limit_lines(f"{uri} is there, and defines nothing by name." for uri in uris)
+        below = resolver.list_files_below(path)
+        return limit_lines(below) if below else self._explain_unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
-        """List the commits and the runs of agents that changed a definition or a file."""
+        """List the commits and agents' runs that changed a definition or a file."""
         name = symbol or path or ""
         resolver = self._resolver
         if resolver is None or self.settings is None:
             return _NOTHING
-        nodes = resolver.symbols(symbol) if symbol else []
+        nodes = resolver.find_definitions(symbol) if symbol else []
         file = path or ("" if nodes else name)
-        uris = resolver.documents(file) if file else []
-        targets = [HistoryTarget(uri, self._place(uri), None) for uri in uris]
+        uris = resolver.find_files(file) if file else []
+        targets = [HistoryTarget(uri, self._format_place(uri), None) for uri in uris]
         for node in nodes:
             if node.uri and node.line_start and node.line_end:
-                shown = f"{shown_name(node.name)}  {self._place(node.uri, node.line_start)}"
+                shown = f"{format_name(node.name)}  {self._format_place(node.uri, node.line_start)}"
                 lines = node.line_start, node.line_end
                 targets.append(HistoryTarget(node.uri, shown, lines))
         if not targets:
             return self._explain_unknown(name)
         histories = Histories(self.tenant, self.settings)
         answer: list[str] = []
-        for target in targets[:_FEW]:
-            answer += histories.lines(target, _MOST_COMMITS)
-        files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
+        for target in targets[:_MOST_TARGETS]:
+            answer += histories.iter_lines(target, _MOST_COMMITS)
+        files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_MOST_TARGETS])]
         runs = self._compute_walks(files, direction="out", depth=1, kinds=("changed_by",))
         answer += format_relations(
-            [relation for walk in runs for relation in walk.relations], several=self._several
+            [relation for walk in runs for relation in walk.relations],
+            several=self._has_several_repositories,
         )
-        left = len(targets) - _FEW
+        left = len(targets) - _MOST_TARGETS
         notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
-        return within_limit(answer, notes=notes)
+        return limit_lines(answer, notes=notes)
 
-    def _place(self, uri: str, line: int | None = None) -> str:
-        return place(uri, line, several=self._several)
+    def _format_place(self, uri: str, line: int | None = None) -> str:
+        return format_place(uri, line, several=self._has_several_repositories)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
         files = [book.locate_file(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.about(files, several=self._several)
+        lines, notes = book.describe_documents(files, several=self._has_several_repositories)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
-        return within_limit(lines, notes=notes)
+        return limit_lines(lines, notes=notes)
 
     def list_hits(self, answer: SearchAnswer, question: str) -> str:
         """List hits with their locations and excerpts.
@@ -413,27 +426,30 @@ class CodeAnswers:
         quotation = build_quotation(question)
         notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
         if not answer.hits:
-            asked = answer.clarification
-            return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
+            asking = answer.clarification
+            return "\n".join([_NOTHING if asking is None else asking.question, *notes])
         lines = []
         for hit in answer.hits:
             line, excerpt = _find_quotation(hit, quotation)
-            where = place(hit.uri, line, several=self._several)
+            where = format_place(hit.uri, line, several=self._has_several_repositories)
             differs = hit.origin is not None and bool(hit.origin.differs)
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
-        return within_limit(lines, notes=notes)
+        return limit_lines(lines, notes=notes)
 
-    def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
-        """Walk from the models in a table's walks, and from the relations that lead to them.
+    def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
+        """Walk from the models of a table, and from the relations between models that lead to them.
+
+        Args:
+            walks: the walks from the table.
 
         Returns:
             The walks, and a note if some relations were not followed.
         """
-        models = _list_sources(walks, _MAPS)
+        models = _list_sources(walks, _MAPS_TO)
         users = self._compute_walks(models, direction="in", depth=1)
-        related = [source for source in _list_sources(users, _RELATES) if source not in models]
+        related = [source for source in _list_sources(users, _RELATES_TO) if source not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
             [f"users of {format_count(left, 'more relation')} to its models were not looked for"]
@@ -443,12 +459,15 @@ class CodeAnswers:
         followed = self._compute_walks(related[:_MOST_RELATIONS], direction="in", depth=1)
         return [*users, *followed], notes
 
-    def _list_changes(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
+    def _list_changes(self, changes: Iterable[tuple[str, WalkResult]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
                 yield from (
-                    f"  {line}" for line in format_relations(walk.relations, several=self._several)
+                    f"  {line}"
+                    for line in format_relations(
+                        walk.relations, several=self._has_several_repositories
+                    )
                 )
 
     def _compute_walks(
@@ -458,35 +477,37 @@ class CodeAnswers:
         direction: Direction,
         depth: int,
         kinds: Sequence[str] = (),
-    ) -> list[Walk]:
-        """Walk from each of these names; all walks read the same state of the relations."""
+    ) -> list[WalkResult]:
+        """Walk from each name; all walks read the same state of the relations."""
         tenant_id, walker = self.tenant.id, self._walker
 
-        def walk(view: View) -> list[Walk]:
-            questions = (Question(name, kinds, direction) for name in names)
+        def walk(view: RelationView) -> list[WalkResult]:
+            questions = (RelationQuestion(name, kinds, direction) for name in names)
             return [
                 walker.walk_in_view(view, tenant_id, question, depth=depth)
                 for question in questions
             ]
 
-        walks = walker.ask(tenant_id, self.caller, walk) if names else None
-        return walks or [Walk() for _ in names]
+        walks = walker.read_with_view(tenant_id, self.caller, walk) if names else None
+        return walks or [WalkResult() for _ in names]
 
     @property
     def _resolver(self) -> NameResolver | None:
         """Return the resolver of names for the caller; None if no build serves searches."""
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
     def _find_names_in_file(self, path: str) -> list[str]:
-        """Return the names of a file's definitions; if it has none, the name of the file."""
+        """Return the names of a file's definitions; without definitions, the file's own name."""
         resolver = self._resolver
-        uris = [] if resolver is None else resolver.documents(path)
-        defined = [] if resolver is None else resolver.view.within_any(uris)
+        uris = [] if resolver is None else resolver.find_files(path)
+        defined = [] if resolver is None else resolver.view.list_definitions(uris)
         return [node.name for node in map(build_node, defined)] or [FILE + uri for uri in uris]
 
-    def _heading(self, question_name: str, walks: Sequence[Walk]) -> Iterator[str]:
-        """Yield lines that show which definitions a name refers to, unless that is obvious."""
+    def _explain_interpretation(
+        self, question_name: str, walks: Sequence[WalkResult]
+    ) -> Iterator[str]:
+        """Yield a line for each definition that a name is taken for, unless that is obvious."""
         start_nodes = {
             node.name: node
             for walk in walks
@@ -496,42 +517,44 @@ class CodeAnswers:
         plain = question_name.lstrip("\\").replace("@", "::").lower()
         if len(start_nodes) == 1 and next(iter(start_nodes)).lower().endswith(plain):
             return
-        for name, node in [*start_nodes.items()][:_FEW]:
-            where = place(node.uri, node.line_start, several=self._several)
-            shown = shown_name(name.removeprefix(TABLE))
+        for name, node in [*start_nodes.items()][:_MOST_TARGETS]:
+            where = format_place(node.uri, node.line_start, several=self._has_several_repositories)
+            shown = format_name(name.removeprefix(TABLE))
             taken_for = f"{node.source_type} {shown}  {where}".rstrip()
-            yield f"{one_line(question_name)} is taken for {taken_for}"
+            yield f"{to_one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
-        self, name: str, *walks: Walk, known: bool = False, first: str = ""
+        self, name: str, *walks: WalkResult, known: bool = False, first: str = ""
     ) -> str:
-        """Explain that a name is unknown or unused, with similar names and possible gaps.
+        """Explain that a name is unknown or unused; list similar names and possible gaps.
 
         Args:
             name: the name in the question.
             walks: the walks from this name.
             known: whether the name exists.
-            first: similar names with this prefix are listed first.
+            first: prefix of the similar names that are listed first.
         """
-        view = self._walker.serving_view(self.tenant.id, self.caller)
+        view = self._walker.get_serving_view(self.tenant.id, self.caller)
         if view is None or not name:
             return _NOTHING
         names = () if known else build_clarification(view, name, first=first).names
         message = _UNUSED if known else _NOTHING
-        message = f"{message} Alike: {', '.join(map(one_line, names))}" if names else message
+        message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
         lacking = dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk))
-        read = [_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
-        last = _last_name(name)
+        read = [_format_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
+        last = _get_last_name(name)
         is_name = bool(last) and not (known or first)
-        places = find_places_of_name(view, last) if is_name else NO_USES
-        listed_places = format_possible_uses(places.possible, several=self._several)
-        notes = [*lacking, *read, *_omitted_note(places)]
+        places = find_uses_of_word(view, last) if is_name else NO_USES
+        listed_places = format_possible_uses(
+            places.possible, several=self._has_several_repositories
+        )
+        notes = [*lacking, *read, *_format_omitted_note(places)]
         notes += _suggest_search(name) if is_name else []
-        return within_limit([message, *listed_places], notes=notes)
+        return limit_lines([message, *listed_places], notes=notes)
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
-    """Return the line of a hit from which to show it, and the text to show."""
+    """Return the line from which to show a hit, and the text to show."""
     found = quotation.search(hit.text) if quotation is not None else None
     if found is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
@@ -541,113 +564,115 @@ def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | 
     return line, hit.text[start:]
 
 
-def _list_sources(walks: Iterable[Walk], kind: str) -> list[str]:
-    """Return the sources of the relations of a kind, without duplicates."""
+def _list_sources(walks: Iterable[WalkResult], kind: str) -> list[str]:
+    """Return the distinct sources of all relations of a kind."""
     relations = (relation for walk in walks for relation in walk.relations if relation.kind == kind)
     return [*dict.fromkeys(relation.source for relation in relations)]
 
 
-def _coverage_note(resolver: NameResolver, counted: str, uses: UsesFound = NO_USES) -> str:
-    """Return how much an answer contains, and how each language's files were read.
+def _format_coverage_note(resolver: NameResolver, counted: str, uses: FoundUses = NO_USES) -> str:
+    """Return the numbers of uses in an answer, and how the files of each language were read.
 
     Args:
-        counted: the number of certain uses, or of tests.
+        counted: the number of certain uses or of tests, with its unit.
     """
     parts = [counted]
     if uses.possible:
         parts.append(format_count(len(uses.possible), "possible one"))
-    parts += _omitted_note(uses)
-    return "; ".join(filter(None, (*parts, resolver.coverage())))
+    parts += _format_omitted_note(uses)
+    return "; ".join(filter(None, (*parts, resolver.describe_coverage())))
 
 
-def _omitted_note(uses: UsesFound) -> list[str]:
+def _format_omitted_note(uses: FoundUses) -> list[str]:
     return [f"at least {format_count(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
-def _last_name(name: str) -> str:
+def _get_last_name(name: str) -> str:
     """Return the last part of a name as written in code; "" if it is not a single word."""
     last = (name_parts(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
 def _suggest_search(*questions: str) -> list[str]:
-    """Return a command that finds every place of these names, including those the index lacks."""
+    """Return a command that finds all places of these names, even places that the index lacks."""
     names = (question for question in questions if "/" not in question)
-    words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
+    words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
     if not words:
         return []
     patterns = " ".join(f"-e {shlex.quote(word)}" for word in words)
     return [f"every place of the name: rg -nFw {patterns}"]
 
 
-def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
-    """Return definitions with their members: whoever uses a method also uses its class."""
+def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
+    """Return definitions with their members; a user of a method also uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
-    members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
+    members = (
+        [one for one in view.list_definitions(uris) if one.name.startswith(names)] if names else []
+    )
     for member in members:
         found.setdefault((member.source, member.name), build_node(member))
     return [*found.values()]
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
-    """Return whether a relation leads from one of these definitions, or its member, to itself."""
+    """Return whether a relation starts and ends within the same definition."""
     return any(
         is_within(relation.source, n.name) and is_within(relation.target, n.name) for n in nodes
     )
 
 
-def _explain_prefix(said: str, routes: Sequence[str]) -> Iterator[str]:
-    """Yield a line if the requested path is longer or shorter than the paths of these routes."""
-    request = parse_request(said)
+def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
+    """Yield a line if the path in a question is longer or shorter than the paths of its routes."""
+    request = parse_request(written)
     shown = [name.removeprefix(ROUTE) for name in routes]
     depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
     if request and path_template(request[1]).count("/") not in depths:
-        yield f"{one_line(said)} is taken for {', '.join(shown)}: the server may add a prefix"
+        yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
-def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
-    """Yield one line per route with its targets, since one route may fill a whole answer."""
+def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
+    """Yield a line for each route with its targets; the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         runs = [
             relation.target
             for relation in walk.relations
-            if (relation.source, relation.kind) == (name, _RUNS)
+            if (relation.source, relation.kind) == (name, _ROUTES_TO)
         ]
-        yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
+        yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 
-def _list_gap_notes(walk: Walk) -> list[str]:
+def _list_gap_notes(walk: WalkResult) -> list[str]:
     return [] if walk.complete else [f"this may lack something: {walk.why}"]
 
 
-def _owner(name: str) -> str:
+def _get_owner(name: str) -> str:
     """Return the name of the definition that contains a definition; "" if there is none."""
     at = max(name.rfind(mark) for mark in ("::", ".", "#"))
     return name[:at] if at > 0 else ""
 
 
-def _shortest_paths(walk: Walk, start_names: set[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each node, the shortest path of names from a start of the walk to it."""
-    ways: dict[str, tuple[str, ...]] = {
+def _find_shortest_paths(walk: WalkResult, start_names: set[str]) -> dict[str, tuple[str, ...]]:
+    """Return the shortest path of names from a start node to each node, by the node's name."""
+    paths: dict[str, tuple[str, ...]] = {
         node.name: (node.name,) for node in walk.nodes if node.name in start_names
     }
-    frontier = list(ways)
-    using: dict[str, list[str]] = {}
+    frontier = list(paths)
+    users: dict[str, list[str]] = {}
     for relation in walk.relations:
-        using.setdefault(relation.target, []).append(relation.source)
-        # Relations of a class also count for the users of its methods.
-        if owner := _owner(relation.target):
-            using.setdefault(owner, []).append(relation.source)
+        users.setdefault(relation.target, []).append(relation.source)
+        # A user of a method is also a user of its class.
+        if owner := _get_owner(relation.target):
+            users.setdefault(owner, []).append(relation.source)
         if relation.kind == IMPLEMENTED_BY and relation.source in start_names:
-            using.setdefault(relation.source, []).append(relation.target)
+            users.setdefault(relation.source, []).append(relation.target)
     while frontier:
         new = []
         for name in frontier:
-            for user in (*using.get(name, ()), *using.get(class_of_constructor(name), ())):
-                if user not in ways:
-                    ways[user] = (*ways[name], user)
+            for user in (*users.get(name, ()), *users.get(get_class_of_constructor(name), ())):
+                if user not in paths:
+                    paths[user] = (*paths[name], user)
                     new.append(user)
         frontier = new
-    return ways
+    return paths

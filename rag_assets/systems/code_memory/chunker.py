@@ -1,4 +1,4 @@
-"""The chunker of repositories: cuts code at definitions and other texts at sections."""
+"""The code chunker: cuts code at definitions, and other texts at sections."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
 READING_VERSION = 21
-"""Increase this number whenever the same text would yield other units, facts or relations."""
+"""Increased whenever the same text would yield other units, facts or relations."""
 NO_PROGRAMS: Final = frozenset(
     {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
 )
-"""Languages, as media types name them, whose files never use a definition by its name."""
+"""Languages, as in media types, whose files never use a definition by its name."""
 _PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
 _MOST_KEYS = 300
-"""Number of keys above which a structured file counts as data, in whatever folder it is."""
+"""Number of units above which a structured file counts as data, in any folder."""
 _REST = Definition("rest")
 
 
-def read(request: ChunkRequest) -> CutText:
-    """Cut a document at its definitions, and collect the facts it states.
+def cut_document(request: ChunkRequest) -> CutText:
+    """Cut a document at its definitions, and collect its facts.
 
     - A unit marked as alone is a separate chunk, however small. Other units are joined with their
       neighbours until they have `minimum` tokens. Chunks do not overlap.
-    - A unit over the limit is cut at the ends of statements, then of lines. Each continuation has
-      the unit's signature among its headings.
-    - Keys of data files are joined until they have `minimum` tokens; each key of a configuration is
-      a chunk.
-    - A text of another kind is cut at its sections of the wanted levels, by default three; small
-      sections are joined. The continuation of a section repeats the end of the previous passage. In
-      a list of known bugs, recognized by its path or first heading, each bug is a chunk.
+    - A unit over the limit is cut at the ends of statements, else at the ends of lines. Each
+      continuation has the unit's signature among its headings.
+    - Keys of data files are joined until they have `minimum` tokens. Each key of a configuration
+      file is a chunk.
+    - Other texts are cut at sections of `levels` levels, and small sections are joined. The
+      continuation of a section repeats the end of the previous passage. In a list of known bugs,
+      recognized by its path or first heading, each bug is a chunk.
     """
     from rag_assets.systems.code_memory.languages.texts import is_bug_list, known_bugs
     from rag_assets.systems.code_memory.reading import read_code
@@ -69,15 +69,15 @@ def read(request: ChunkRequest) -> CutText:
     return CutText(_split_along_units(request, reading), facts)
 
 
-def place(path: str, media_type: str) -> str:
-    """Return the kind of document that a path shows: known_bug, data, or "" for any other."""
+def classify_path(path: str, media_type: str) -> str:
+    """Return the kind of document by its path: "known_bug", "data", or "" for any other."""
     if media_type == _MARKDOWN:
         return _BUGS if type_of_place(path) == _BUGS else ""
     return _DATA if is_data(path) else ""
 
 
-def split(request: ChunkRequest) -> list[Passage]:
-    """Cut a document at headings or blank lines, without parsing it; see read()."""
+def split_document(request: ChunkRequest) -> list[Passage]:
+    """Cut a document at headings or blank lines, without parsing it; see cut_document."""
     if _is_prose(request):
         return _split_along_sections(request)
     return _split_along_units(request, CodeText(add_rest_units(request.parsed.text, ()), ()))
@@ -101,7 +101,7 @@ def _split_along_sections(request: ChunkRequest) -> list[Passage]:
 def _iter_sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of units, one per section; a small section shares its range with later ones."""
+    """Yield the range of units of each section; a small section is joined with later sections."""
     bounds = [section.low for section in at_levels(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _join_small_ranges(edges, units, minimum, limit)
@@ -129,20 +129,20 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
         Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in found
     )
     longest = 3 * request.limit // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
+    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _build_statement_cuts(found))
     grouping = partial(_group_units, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
     # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
     passages = pack(parsed, grammar, limits, grouping)
-    names = _Names(request.parsed.text, found)
+    names = _DefinitionFinder(request.parsed.text, found)
     return [names.add_definition(passage) for passage in passages]
 
 
 def _group_units(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the packer's units: one per unit marked as alone, one per run of others."""
+    """Yield ranges of the packer's units: each unit marked as alone, and runs of other units."""
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
@@ -158,8 +158,8 @@ def _group_units(
         yield from _join_small_ranges([*run, units.first[len(regions)]], units, minimum, limit)
 
 
-def _statement_cuts(found: Sequence[Unit]) -> Cuts:
-    """Return cuts after lines: best at the end of a statement, then at a blank line."""
+def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
+    """Return cuts after lines; the end of a statement ranks first, then a blank line."""
     ends = sorted({at for unit in found for at in unit.cuts})
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
@@ -173,8 +173,8 @@ def _statement_cuts(found: Sequence[Unit]) -> Cuts:
     return cuts
 
 
-class _Names:
-    """Determines the definition of each passage from the units in it."""
+class _DefinitionFinder:
+    """Finds the definition of each passage from the units in it."""
 
     def __init__(self, text: str, found: Sequence[Unit]) -> None:
         self._text, self._found = text, found
@@ -213,12 +213,12 @@ def reads_code(tenant: Tenant) -> bool:
 CODE = ChunkerKind(
     name="code",
     purpose="a repository's files: one definition, route, table or key each; texts by section",
-    split=split,
-    read=read,
+    split=split_document,
+    read=cut_document,
     prepare=_prepare,
     reading_version=READING_VERSION,
     programs=_PROGRAMS,
-    place=place,
+    place=classify_path,
     unit="tokens",
     limit=1200,
     overlap=200,

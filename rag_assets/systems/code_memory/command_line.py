@@ -1,4 +1,4 @@
-"""Implementation of the commands of `rag-assets code` and `rag-assets hook`."""
+"""The work of the commands `rag-assets code …` and `rag-assets hook …`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def show_relations(
 ) -> None:
     """Print the relations of a name."""
     session.require_trusted_grants(caller.principals)
-    walk = Walker(session.catalog).relations(
+    walk = Walker(session.catalog).walk_from_name(
         tenant,
         caller,
         name,
@@ -55,13 +55,14 @@ def show_relations(
         say(f"Nothing that you may read is called {name!r}.")
         return
     print_table(
-        ["from", "relation", "to", "evidence"], [_row(relation) for relation in walk.relations]
+        ["from", "relation", "to", "evidence"],
+        [_build_row(relation) for relation in walk.relations],
     )
     if walk.uses:
         say(
             f"Uses of the name ({sum(use.how != 'possible' for use in walk.uses)} of them certain):"
         )
-        print_table(["from", "relation", "to", "evidence"], [_row(use) for use in walk.uses])
+        print_table(["from", "relation", "to", "evidence"], [_build_row(use) for use in walk.uses])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
 
@@ -77,17 +78,19 @@ def show_symbols(
 ) -> None:
     """Print the definitions of a name."""
     session.require_trusted_grants(caller.principals)
-    found = Walker(session.catalog).symbols(tenant, caller, name=name)
+    found = Walker(session.catalog).find_definitions(tenant, caller, name=name)
     if as_json:
         print_json({"symbols": found})
         return
     if not found:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(["symbol", "type", "place"], [(n.name, n.source_type, _place(n)) for n in found])
+    print_table(
+        ["symbol", "type", "place"], [(n.name, n.source_type, _format_place(n)) for n in found]
+    )
 
 
-def _row(relation: Relation) -> tuple[str, str, str, str]:
+def _build_row(relation: Relation) -> tuple[str, str, str, str]:
     lines = f"{relation.uri}:{relation.line_start}"
     shown = f"{lines}  {relation.evidence}" if relation.evidence else lines
     by = EVIDENCE_NAMES.get(relation.how) or ("possible" if relation.how == "possible" else "")
@@ -95,12 +98,12 @@ def _row(relation: Relation) -> tuple[str, str, str, str]:
     return relation.source, kind, relation.target, shown
 
 
-def _place(node: Node) -> str:
+def _format_place(node: Node) -> str:
     return f"{node.uri}:{node.line_start}" if node.uri else ""
 
 
 @with_reading_session
-def answer(
+def print_answer(
     session: Session,
     tenant: str,
     ask: Callable[[CodeAnswers], str],
@@ -113,7 +116,7 @@ def answer(
 
 
 @with_reading_session
-def search(
+def print_hits(
     session: Session,
     tenant: str,
     question: str,
@@ -123,7 +126,7 @@ def search(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print hits with their locations."""
+    """Search a tenant's repositories, and print hits with their locations."""
     about = _create_answers(session, tenant, caller)
     request = SearchRequest.of(
         query=question,

@@ -1,4 +1,4 @@
-"""`rag-assets code` and `rag-assets hook`: the relations within a repository, and its Git hooks."""
+"""The commands `rag-assets code …` and `rag-assets hook …`; command_line.py does their work."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _print_answer(
 ) -> None:
     from rag_assets.systems.code_memory import command_line
 
-    command_line.answer(tenant, ask, caller=caller, as_json=as_json)
+    command_line.print_answer(tenant, ask, caller=caller, as_json=as_json)
 
 
 @app.command("search")
@@ -109,7 +109,7 @@ def search(
     """Search a repository, as agents do."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.search(
+    command_line.print_hits(
         tenant,
         question,
         source_types=source_type,

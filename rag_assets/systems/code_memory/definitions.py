@@ -52,7 +52,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
         return None
     code = code_catalog(ctx.catalog)
     every = code.relation_counts.of(ctx.ref.id, serving.number)
-    # These lead nowhere on purpose, and are shown to nobody.
+    # Edges to other packages lead to no definition, and are never shown.
     counts = [one for one in every if one.kind != ELSEWHERE]
     edges = sum(count.edges for count in counts)
     resolved = sum(count.resolved for count in counts)
@@ -90,7 +90,7 @@ def _format_list(lines: list[str]) -> str:
 def build_verdict(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Return whether the recorded relations match the indexed texts, as a check's verdict.
+    """Return the verdict of the check whether recorded relations match the indexed texts.
 
     Args:
         uris: names of documents, by id.
@@ -138,7 +138,7 @@ def build_verdict(
     against_catalog=True,
 )
 def relations_check(context: CheckContext) -> Verdict:
-    """Compare relations with the lake's facts; if they differ, compare again without writers."""
+    """Compare relations with the lake's facts; compare differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing relations") as tenant:

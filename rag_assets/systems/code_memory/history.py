@@ -1,8 +1,8 @@
-"""The commits that changed a file, or some of its lines, read from the repository on demand.
+"""History: the commits that changed a file or some of its lines, read from Git on demand.
 
-History is not indexed: a repository has many more commits than files, and few of them are ever
-requested. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has the same
-file as one of its parents, only that parent is followed. Renames are not followed.
+History is not indexed, because a repository has many more commits than files, and few are ever
+requested. As in `git log -- PATH` and `git log -L`, if a merge has the same file as one of its
+parents, only that parent is followed. Renames are not followed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,24 @@ Lines: TypeAlias = tuple[int, int]
 """The first and the last line of a definition, counted from 1."""
 
 _SECONDS: Final = 3.0
-"""Processor time after which a walk ends."""
+"""Processor time after which a walk ends, in seconds."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
-"""Maximum number of parents of a merge to read; time is checked only between commits."""
+"""Maximum parents of a merge that are read, because time is checked only between commits."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
-"""Size in bytes above which files are compared as a whole and not by lines."""
+"""Size in bytes above which files are compared as a whole instead of line by line."""
 _LONGEST_SUBJECT: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
 class Commit(NamedTuple):
-    """A commit; `time` is in seconds since 1970, `subject` the first line of its message."""
+    """A commit.
+
+    Attributes:
+        author: the name of its author.
+        time: when it was committed, in seconds of Unix time.
+        subject: the first line of its message.
+    """
 
     id: str
     tree: str
@@ -81,24 +87,24 @@ _NO_HISTORY: Final = History((), 0, "nothing is committed yet")
 
 
 class HistoryTarget(NamedTuple):
-    """A file, or a definition in a file, for which history is requested.
+    """A file, or a definition in a file, whose history is requested.
 
     Attributes:
         uri: the URI of the file.
-        shown: its path, or the definition's name with its place.
+        label: its path, or the definition's name with its place.
         lines: the lines of the definition; None for the whole file.
     """
 
     uri: str
-    shown: str
+    label: str
     lines: Lines | None
 
 
 class Histories:
-    """Reads the history of files from those Git repositories of a tenant that are on this machine.
+    """Reads the history of files from a tenant's Git repositories on this machine.
 
     Args:
-        settings: determine which folders may be read.
+        settings: settings that say which folders may be read.
     """
 
     def __init__(self, tenant: Tenant, settings: Settings) -> None:
@@ -108,14 +114,14 @@ class Histories:
         )
         self._masker = get_masker(settings.local)
 
-    def lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
-        """Yield the commits that changed a target, newest first, and why others may be missing."""
-        yield f"{target.shown}:"
+    def iter_lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
+        """Yield lines about the commits that changed a target, newest first, and about gaps."""
+        yield f"{target.label}:"
         path = path_from_uri(target.uri)
         try:
             source = self._find_source(target.uri.partition("/")[0])
             if source is None:
-                yield "  its source is no Git repository"
+                yield "  its source is not a Git repository"
                 return
             repository, commit = source.open_commit()
             found = _NO_HISTORY
@@ -148,17 +154,17 @@ def read_history(
     Args:
         commit: id of the commit at which to start.
         most: maximum number of commits to return.
-        lines: the lines of the file in that commit; commits that did not change them are skipped.
+        lines: lines of the file in that commit; commits that did not change them are skipped.
 
     Raises:
         ListingFailed: the commit, or the file in it, cannot be read.
     """
-    return _Walk(repository, path).follow(commit, lines, most)
+    return _HistoryWalk(repository, path).follow(commit, lines, most)
 
 
 @dataclass(slots=True)
-class _Walk:
-    """Walks from a commit back to its ancestors, newest first."""
+class _HistoryWalk:
+    """A walk from a commit back to its ancestors, newest first."""
 
     _repository: Repository
     _path: str
@@ -185,7 +191,7 @@ class _Walk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines relative to every parent; queue the parents."""
+        """Return whether a commit changed the lines, compared with every parent; queue parents."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):
@@ -245,10 +251,10 @@ class _Walk:
 
 
 def _map_lines_back(hunks: Sequence[DiffHunk], lines: Lines) -> tuple[Lines | None, bool]:
-    """Return where lines were before a change, and whether the change touched them.
+    """Return the range of lines before a change, and whether the change touched them.
 
-    The position is None if the change added all of these lines. The start of an empty range in a
-    hunk is the line before the range.
+    The range is None if the change added all of these lines. In a hunk, the start of an empty range
+    is the line before the range.
     """
     first, last = lines
     shift_first = shift_last = 0

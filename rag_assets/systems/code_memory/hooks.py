@@ -1,10 +1,9 @@
 """Git hooks that report changes in a repository, next to its existing hooks.
 
-A hook has a block for each tenant, besides everything else that it does. A block creates an empty
-file with the tenant's id as its name, without starting a process. That takes less than a
-millisecond, and failures are silent. In a shell script, the block is inserted after the first line,
-so that the script keeps its shell. A program, or a script in another language, cannot contain the
-block. It is kept as a file next to the new hook, which runs it.
+A hook has a block for each tenant. A block creates an empty file with the tenant's id as its name.
+It starts no process, takes less than a millisecond, and ignores failures. In a shell script, the
+block is inserted after the first line, so that the script keeps its shell. A program or a script in
+another language cannot contain the block. It is renamed, and a new hook next to it runs it.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 def build_hook_block(tenant: str, path: str) -> str:
     """Return the block that reports changes for one tenant by creating a file at a path."""
-    place = shlex.quote(path)
-    # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
-    # at that path would block it.
+    quoted = shlex.quote(path)
+    # `true` is not a special builtin, so the script continues if the file cannot be created. The
+    # test prevents that a named pipe at that path blocks the script.
     return (
         f"# >>> rag-assets {tenant}\n"
-        f"test -p {place} || true 2>/dev/null >|{place} || true\n"
+        f"test -p {quoted} || true 2>/dev/null >|{quoted} || true\n"
         f"# <<< rag-assets {tenant}\n"
     )
 
@@ -59,9 +58,13 @@ def can_contain_blocks(content: bytes) -> bool:
     return not first.startswith(b"#!") or _SHELLS.fullmatch(first.rstrip()) is not None
 
 
-def new_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block; it runs the kept former hook, in the same folder, last."""
-    return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
+def build_hook(block: str, kept: str | None) -> bytes:
+    """Return a new hook with one block.
+
+    Args:
+        kept: the file name of the former hook, which the new hook runs last.
+    """
+    return (_SHELL + _OURS + block + (_build_run_command(kept) if kept else "")).encode()
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
@@ -85,11 +88,11 @@ def remove_block(content: bytes, tenant: str) -> bytes:
 
 
 def is_ours(content: bytes) -> bool:
-    """Return whether a hook was written by this module, which its header shows."""
+    """Return whether a hook has this module's header."""
     return content.startswith((_SHELL + _OURS).encode())
 
 
-def _run_command(kept: str) -> str:
+def _build_run_command(kept: str) -> str:
     path = '"${0%/*}"/' + shlex.quote(kept)
     return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
 
@@ -101,7 +104,12 @@ _HOOKS_PATH: Final = "core.hookspath"
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """The changed hooks in a folder, and those whose former version was kept as a separate file."""
+    """The changed hooks in a folder.
+
+    Attributes:
+        hooks: names of the changed hooks.
+        kept: names of the hooks whose former file was kept next to the new hook.
+    """
 
     folder: Path
     hooks: tuple[str, ...]
@@ -114,7 +122,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     Existing hooks continue to run. A second call changes nothing.
 
     Args:
-        local: the installation's own folder.
+        local: the folder of the installation's data.
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
@@ -126,10 +134,10 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
             f"{tenant!r} is not the id of a tenant",
             hint="run `rag-assets tenants` to list the ids",
         )
-    told_folder = hooked_folder(local)
-    told_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    block = build_hook_block(tenant, str((told_folder / tenant).absolute()))
-    folder = hooks_folder(repository)
+    reports_folder = hooked_folder(local)
+    reports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    block = build_hook_block(tenant, str((reports_folder / tenant).absolute()))
+    folder = find_hooks_folder(repository)
     folder.mkdir(parents=True, exist_ok=True)
     changed, kept = [], []
     for name in NAMES:
@@ -137,7 +145,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         content = _read_hook(hook)
         whole = hook.is_symlink() or not os.access(hook, os.X_OK)
         if content is None:
-            _write_hook(hook, new_hook(block, None))
+            _write_hook(hook, build_hook(block, None))
         elif can_contain_blocks(content) and (is_ours(content) or not whole):
             new = insert_block(content, tenant, block)
             if new == content:
@@ -145,7 +153,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
             _write_hook(hook, new)
         else:
             _rename_former_hook(hook)
-            _write_hook(hook, new_hook(block, name + KEPT_SUFFIX))
+            _write_hook(hook, build_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -160,7 +168,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
         ConfigurationError: hooks are switched off in this repository.
         ListingFailed: the folder is not a repository.
     """
-    folder = hooks_folder(repository)
+    folder = find_hooks_folder(repository)
     changed = []
     for name in NAMES:
         hook = folder / name
@@ -181,18 +189,18 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
     return ChangedHooks(folder, tuple(changed))
 
 
-def hooks_folder(repository: Path) -> Path:
-    """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
+def find_hooks_folder(repository: Path) -> Path:
+    """Return the folder of a repository's hooks, which all its worktrees share.
 
-    The repository's own configuration must name a folder below its `.git`, because the repository
-    may come from a different person. The configuration of the user or the machine may name any
-    folder.
+    The repository's own configuration may only name a folder below its `.git`, because the
+    repository may come from another person. The configuration of the user or the machine may name
+    any folder.
 
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks are switched off, or the folder is outside of `.git`.
+        ConfigurationError: hooks are switched off, or the folder is outside `.git`.
         ListingFailed: the folder is not a repository.
     """
     folders = locate(repository.expanduser().resolve())
@@ -248,7 +256,7 @@ def _read_settings(path: Path) -> dict[str, str]:
 def _read_hook(hook: Path) -> bytes | None:
     """Return the content of a hook; None if it does not exist.
 
-    Return a NUL byte, which no script contains, if the hook is too large or a broken link.
+    A hook that is too large or a broken link counts as a binary file: its content is a NUL byte.
     """
     try:
         if not hook.is_file():
@@ -275,10 +283,7 @@ def _rename_former_hook(hook: Path) -> None:
 
 
 def _write_hook(hook: Path, content: bytes) -> None:
-    """Replace a hook atomically, since git may run it at any moment.
-
-    An existing hook keeps its mode.
-    """
+    """Replace a hook atomically, because git may run it at any moment; the mode stays."""
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
             f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, a file outside of the"

@@ -1,6 +1,7 @@
 """Manifests: the packages that a repository depends on, and the frameworks among them.
 
-Fact `depends_on` {package}: a package. Composer's has also `constraint`, the versions it allows.
+Fact `depends_on` {package}: a package. In Composer's manifests it also has `constraint`, the
+allowed versions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
-from rag_assets.systems.code_memory.settings.entries import ITEM, Entry, Path
+from rag_assets.systems.code_memory.settings.entries import ITEM, Path, SettingsEntry
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
 _REQUIREMENT: Final = re.compile(
@@ -24,8 +25,8 @@ _IN_TABLE: Final = 2
 """Length of a key's path if the key is in a top-level table."""
 
 
-def facts_of_entries(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Yield the facts of a manifest; for any other file, yield nothing.
+def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
+    """Yield the facts in the entries of a manifest; yield nothing for any other file.
 
     Args:
         entries: the entries of the file, outer entries before inner entries.
@@ -34,9 +35,9 @@ def facts_of_entries(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     return iter(()) if made is None else made(entries)
 
 
-def _dependency(place: Entry | re.Match[str], package: str) -> Fact:
+def _build_dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
     """Return the fact that a manifest depends on a package."""
-    span = (place.start, place.end) if isinstance(place, Entry) else place.span()
+    span = (place.start, place.end) if isinstance(place, SettingsEntry) else place.span()
     return Fact("depends_on", *span, "", {"package": package})
 
 
@@ -47,7 +48,7 @@ _NPM: Final = frozenset(
 )
 
 
-def _iter_json_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_json_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if len(path) != _IN_TABLE or value is None or path[1] == ITEM:
@@ -56,10 +57,10 @@ def _iter_json_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
             values = {"package": path[1], "constraint": value}
             yield Fact("depends_on", entry.start, entry.end, "", values)
         elif path[0] in _NPM:
-            yield _dependency(entry, path[1])
+            yield _build_dependency(entry, path[1])
         elif path[0] == "imports" and value.startswith(("npm:", "jsr:")):
             name, at, _ = value[4:].lstrip("/").rpartition("@")
-            yield _dependency(entry, name if at and name else value[4:])
+            yield _build_dependency(entry, name if at and name else value[4:])
 
 
 _CARGO: Final = frozenset({"dependencies", "dev-dependencies", "build-dependencies"})
@@ -73,7 +74,7 @@ _LISTS_BY_GROUP: Final = frozenset(
 )
 
 
-def _iter_toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_toml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
@@ -81,19 +82,19 @@ def _iter_toml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
         if path[-1] == ITEM:
             if above in _LISTS or above[:-1] in _LISTS_BY_GROUP:
                 yield from _iter_requirements([entry])
-        elif _holds_packages(above) and path not in seen:
+        elif _contains_packages(above) and path not in seen:
             seen.add(path)
-            yield _dependency(entry, names.get(path) or path[-1])
+            yield _build_dependency(entry, names.get(path) or path[-1])
 
 
-def _iter_requirements(entries: Iterable[Entry]) -> Iterator[Fact]:
-    """Yield the dependencies on required packages: `x[y] >= 1; python_version < "4"`."""
+def _iter_requirements(entries: Iterable[SettingsEntry]) -> Iterator[Fact]:
+    """Yield dependencies from requirements such as `x[y] >= 1; python_version < "4"`."""
     for entry in entries:
         if required := _REQUIREMENT.match(entry.value or ""):
-            yield _dependency(entry, required["name"])
+            yield _build_dependency(entry, required["name"])
 
 
-def _holds_packages(table: Path) -> bool:
+def _contains_packages(table: Path) -> bool:
     """Return whether the keys of a table are packages."""
     if table[:2] == ("tool", "poetry"):
         inner = table[4:] if table[2:3] == ("group",) else table[2:]
@@ -106,16 +107,16 @@ def _holds_packages(table: Path) -> bool:
 _PUB: Final = frozenset({"dependencies", "dev_dependencies"})
 
 
-def _iter_yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_yaml_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     """Yield the dependencies in the manifest of a Dart package or a conda environment."""
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     for entry in entries if tops & {"environment", "channels"} else ():
         path = entry.path
         if "environment" in tops:
             if len(path) == _IN_TABLE and path[0] in _PUB and path[1] != ITEM:
-                yield _dependency(entry, path[1])
+                yield _build_dependency(entry, path[1])
         elif path == ("dependencies", ITEM) and entry.value:
-            yield _dependency(entry, entry.value.partition("=")[0].strip())
+            yield _build_dependency(entry, entry.value.partition("=")[0].strip())
         elif path == ("dependencies", ITEM, "pip", ITEM):
             yield from _iter_requirements([entry])
 
@@ -123,7 +124,7 @@ def _iter_yaml_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
 _CFG: Final = frozenset({"install_requires", "setup_requires", "tests_require"})
 
 
-def _iter_ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _iter_ini_facts(entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
     for entry in entries:
         base = entry.path[:-1] if entry.path[-1] == ITEM else entry.path
         is_list = base[:1] == ("options.extras_require",) or (
@@ -133,7 +134,7 @@ def _iter_ini_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
             yield from _iter_requirements([entry])
 
 
-_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[Entry]], Iterator[Fact]]]] = {
+_OF_FORMAT: Final[Mapping[str, Callable[[Sequence[SettingsEntry]], Iterator[Fact]]]] = {
     "ini": _iter_ini_facts,
     "json": _iter_json_facts,
     "toml": _iter_toml_facts,
@@ -172,7 +173,7 @@ _TAG: Final = re.compile(r"<(?P<name>groupId|artifactId)>\s*+(?P<value>[^<\s]*+)
 _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 
 
-def _line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
+def _iter_line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
     """Yield the dependencies in the lines that match a pattern, which has the group `name`."""
     for start, end, line in _iter_trimmed_lines(text):
         if found := pattern.match(line):
@@ -180,7 +181,7 @@ def _line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
 
 
 def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the lines without the white space around them, each with its offsets."""
+    """Yield start, end and text of each line, without the white space around it."""
     at = 0
     for line in text.splitlines(keepends=True):
         start = at + len(line) - len(line.lstrip())
@@ -188,8 +189,8 @@ def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
         at += len(line)
 
 
-def _go_module_facts(text: str) -> Iterator[Fact]:
-    """Yield the dependencies in `require` of go.mod; other directives have no plain version."""
+def _iter_go_module_facts(text: str) -> Iterator[Fact]:
+    """Yield the dependencies in the `require` directives of go.mod."""
     block = ""
     for start, end, line in _iter_trimmed_lines(text):
         if line.endswith("(") or line == ")":
@@ -198,35 +199,35 @@ def _go_module_facts(text: str) -> Iterator[Fact]:
             yield Fact("depends_on", start, end, "", {"package": found["name"]})
 
 
-def swift_facts(text: str) -> Iterator[Fact]:
+def iter_swift_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in Package.swift, and the modules that its sources import."""
     for pattern in (_SWIFT, _PRODUCT):
-        yield from (_dependency(found, found["name"]) for found in pattern.finditer(text))
+        yield from (_build_dependency(found, found["name"]) for found in pattern.finditer(text))
 
 
 def _iter_xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
     for found in _PROJECT.finditer(text):
-        stated = _ATTRIBUTE.finditer(found["attributes"])
-        told = {one["name"].lower(): one["value"] for one in stated}
-        if package := told.get("include") or told.get("id"):
-            yield _dependency(found, package)
+        matches = _ATTRIBUTE.finditer(found["attributes"])
+        attributes = {match["name"].lower(): match["value"] for match in matches}
+        if package := attributes.get("include") or attributes.get("id"):
+            yield _build_dependency(found, package)
     for found in _POM.finditer(text):
         tags: dict[str, str] = {}
         for tag in _TAG.finditer(found["inner"]):
             tags.setdefault(tag["name"], tag["value"])
         if len(tags) == len({"groupId", "artifactId"}):
-            yield _dependency(found, f"{tags['groupId']}:{tags['artifactId']}")
+            yield _build_dependency(found, f"{tags['groupId']}:{tags['artifactId']}")
 
 
 def _iter_plain_facts(text: str) -> Iterator[Fact]:
     """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
-    told = [
+    lines = [
         line for *_, line in _iter_trimmed_lines(text) if line and not line.startswith(("#", "//"))
     ]
-    if told and told[0].startswith("module "):
-        return _go_module_facts(text)
-    named = [line for line in told if not line.startswith(("-", "git+", ".", "http"))]
+    if lines and lines[0].startswith("module "):
+        return _iter_go_module_facts(text)
+    named = [line for line in lines if not line.startswith(("-", "git+", ".", "http"))]
     found = [one for line in named if (one := _REQUIREMENT.match(line))]
     if len(found) == len(named) and any(one["constraint"] for one in found):
         return (
@@ -243,11 +244,11 @@ def _read_manifest(text: str, find: Callable[[str], Iterable[Fact]]) -> CodeText
 
 
 read_elixir: Final = partial(
-    _read_manifest, find=lambda text: _line_facts(text, _MIX) if "Mix.Project" in text else ()
+    _read_manifest, find=lambda text: _iter_line_facts(text, _MIX) if "Mix.Project" in text else ()
 )
-read_gradle: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_GRADLE))
+read_gradle: Final = partial(_read_manifest, find=partial(_iter_line_facts, pattern=_GRADLE))
 read_plain: Final = partial(_read_manifest, find=_iter_plain_facts)
-read_ruby: Final = partial(_read_manifest, find=partial(_line_facts, pattern=_RUBY))
+read_ruby: Final = partial(_read_manifest, find=partial(_iter_line_facts, pattern=_RUBY))
 read_xml: Final = partial(_read_manifest, find=_iter_xml_facts)
 
 
@@ -263,7 +264,7 @@ npm react, react-native, svelte, vue
 pip django, fastapi, flask, starlette
 pub flutter
 """
-"""Package managers with the packages of frameworks: each package, and its framework."""
+"""The packages of frameworks, by package manager; `=` separates a framework with another name."""
 
 FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
@@ -274,4 +275,4 @@ FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         for package in packages.split(", ")
     }
 )
-"""Names of frameworks, by package manager and lower-case package."""
+"""Names of frameworks, by package manager and package."""

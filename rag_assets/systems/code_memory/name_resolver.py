@@ -1,4 +1,4 @@
-"""Resolves names from agents, which may be inexact, to definitions, routes, tables and files."""
+"""The name resolver: finds the definitions, routes, tables and files that an inexact name means."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
 from rag_assets.systems.code_memory.languages.tags import tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
-from rag_assets.systems.code_memory.outlines import one_line
-from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
+from rag_assets.systems.code_memory.outlines import to_one_line
+from rag_assets.systems.code_memory.reading import READ_FOR_USE, get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, build_node
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.names import (
@@ -34,12 +34,12 @@ from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5
-"""Maximum number of definitions returned for a name that is only the last part of their names."""
+"""Maximum number of definitions that are found by the last part of their names."""
 
 _MOST_NAMED: Final = 3
 _MOST_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
-_OF_FILES: Final = (*SOURCE_TYPES, "file")
+_FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ROUTE: Final = "route"
 _ANY: Final = "route:ANY "
@@ -52,110 +52,120 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 class NameResolver:
     """Resolves names within the part of the index that a caller may read."""
 
-    view: View
+    view: RelationView
     tenant: Tenant
 
-    def find_routes(self, said: str) -> list[Node]:
-        """Return the routes with this name or path, or that run this controller or method."""
-        is_path = said.strip().startswith("/") or (" " in said.strip() and "/" in said)
-        return self._find_requested(said) or ([] if is_path else self._find_run_by(said))
+    def find_routes(self, name: str) -> list[Node]:
+        """Return the routes with a name or path, or the routes to a controller or method."""
+        is_path = name.strip().startswith("/") or (" " in name.strip() and "/" in name)
+        return self._find_by_name_or_path(name) or (
+            [] if is_path else self._find_by_controller(name)
+        )
 
-    def _find_requested(self, said: str) -> list[Node]:
+    def _find_by_name_or_path(self, name: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the first parts of the path count as a prefix that the server adds,
-        and at last for the path of an operation that only an API description states.
+        If there is none, the first parts of the path are taken for a prefix that the server adds.
+        The last attempt is an operation that only an API description states.
         """
-        spelled = dict.fromkeys([said, *route_spellings(said)])
-        method, path = parse_request(said) or ("", said)
+        spelled = dict.fromkeys([name, *route_spellings(name)])
+        method, path = parse_request(name) or ("", name)
         of_any_method = [path, *route_spellings(path)] if method else []
-        for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(said), "")):
+        for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(name), "")):
             for end in ends:
                 found = [
                     node
-                    for node in self._find_definitions(end)
+                    for node in self._find_exact(end)
                     if node.source_type == _ROUTE and node.name.startswith(start)
                 ]
                 if found:
                     return _sort_routes(found)
-        described = [node for one in spelled for node in self._find_definitions(one)]
+        described = [node for one in spelled for node in self._find_exact(one)]
         return _sort_routes(one for one in described if one.source_type == _OPERATION)
 
-    def _find_run_by(self, said: str) -> list[Node]:
-        """Return the routes that run a controller or one of its methods."""
-        names = {node.name for node in self.symbols(said)}
+    def _find_by_controller(self, name: str) -> list[Node]:
+        """Return the routes that lead to a controller or one of its methods."""
+        names = {node.name for node in self.find_definitions(name)}
         members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.edges(sorted(names | self._find_methods(names)), "in").edges
+        edges = self.view.find_edges_of_names(sorted(names | self._find_methods(names)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(tuple(members)))
         ]
-        return _sort_routes(build_node(one) for one in self.view.defined([*dict.fromkeys(found)]))
+        return _sort_routes(
+            build_node(one) for one in self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        )
 
-    def symbols(self, said: str) -> list[Node]:
-        """Return the definitions that a name refers to, as written or as spelled in the index."""
-        for spelled in symbol_spellings(said):
-            if definitions := self._find_definitions(spelled):
+    def find_definitions(self, name: str) -> list[Node]:
+        """Return the definitions that a name refers to, in any spelling.
+
+        If there is none, return an inherited member, or definitions that end with the name.
+        """
+        for spelled in symbol_spellings(name):
+            if definitions := self._find_exact(spelled):
                 return definitions
-        inherited = self._find_inherited(said)
-        return inherited or self._find_by_last_part(symbol_spellings(said))
+        inherited = self._find_inherited(name)
+        return inherited or self._find_by_last_part(symbol_spellings(name))
 
-    def names(self, said: str) -> list[str]:
-        """Return the names of the nodes from which a walk for this name starts."""
-        if said.startswith(tuple(PREFIXES)) or self.view.named(said):
-            return [said]
-        found = self.symbols(said) or self.within(said)
-        return [*dict.fromkeys(node.name for node in found)] or [said]
+    def find_start_names(self, name: str) -> list[str]:
+        """Return the names of the nodes at which a walk for this name starts."""
+        if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
+            return [name]
+        found = self.find_definitions(name) or self.list_definitions_in(name)
+        return [*dict.fromkeys(node.name for node in found)] or [name]
 
-    def tables(self, said: str) -> list[str]:
-        """Return the tables that a name refers to: a table, a model, or a class in the plural."""
-        spelled = table_spellings(said)
-        for name in spelled:
-            if found := self._list_tables(name):
+    def find_tables(self, name: str) -> list[str]:
+        """Return the tables that a name refers to: the name of a table, a model, or its class."""
+        spelled = table_spellings(name)
+        for spelling in spelled:
+            if found := self._list_tables(spelling):
                 return found
-        models = [node.name for name in spelled for node in self._find_definitions(name)]
-        edges = self.view.edges(models, "out").edges if models else []
+        models = [node.name for name in spelled for node in self._find_exact(name)]
+        edges = self.view.find_edges_of_names(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
         usual = [table for name in spelled for table in self._list_tables(table_of_class(name))]
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
-    def documents(self, said: str) -> list[str]:
+    def find_files(self, path: str) -> list[str]:
         """Return the URIs of the files that a path refers to; empty if there is no such file."""
-        spelled = path_spellings(said)
-        for path in spelled:
-            if found := self._find_exact_path(path):
+        spelled = path_spellings(path)
+        for spelling in spelled:
+            if found := self._find_exact_path(spelling):
                 return found
         end = f"/{spelled[-1].lower()}" if spelled else ""
         found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
         # A path may start with the checkout's folder, as absolute paths do.
         within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
-        shorter = (path for path in within if "/" in path)
+        shorter = (spelling for spelling in within if "/" in spelling)
         return found or next(filter(None, map(self._find_exact_path, shorter)), [])
 
-    def shorter_path(self, said: str) -> list[str]:
-        """Return a line that names the file if only the end of the path matches it."""
-        spelled = path_spellings(said)
-        uris = self.documents(said)
+    def explain_shorter_path(self, path: str) -> list[str]:
+        """Return a line with the file if only the end of the path matches the path of the file."""
+        spelled = path_spellings(path)
+        uris = self.find_files(path)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
         if not uris or any(f"/{uri.lower()}".endswith(end) for uri in uris):
             return []
-        return [f"{one_line(said)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
+        return [f"{to_one_line(path)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
 
-    def below(self, said: str) -> list[str]:
+    def list_files_below(self, path: str) -> list[str]:
         """Return the URIs of the files in a folder."""
-        folder = (path_spellings(said) or [""])[-1].lower()
+        folder = (path_spellings(path) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
-    def within(self, said: str) -> list[Node]:
+    def list_definitions_in(self, path: str) -> list[Node]:
         """Return the definitions of the files that a path refers to."""
-        return [*map(build_node, self.view.within_any(self.documents(said)))]
+        return [*map(build_node, self.view.list_definitions(self.find_files(path)))]
 
-    def coverage(self) -> str:
-        """Return how the files of each language were read, for the end of an answer about uses."""
-        counts = Counter(filter(None, map(_language, self._uris)))
-        unread = sum(_language(file.uri) != "" for file in self.view.without_names(_OF_FILES))
+    def describe_coverage(self) -> str:
+        """Return how the files of each language were read, as the last line of an answer."""
+        counts = Counter(filter(None, map(_get_program_language, self._uris)))
+        unread = sum(
+            _get_program_language(file.uri) != ""
+            for file in self.view.list_unscanned_documents(_FILE_TYPES)
+        )
         by_name = tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -176,60 +186,58 @@ class NameResolver:
     def _find_exact_path(self, path: str) -> list[str]:
         """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
-        return [file.uri for file in self.view.files([FILE + uri for uri in uris]) if file.uri]
+        return [file.uri for file in self.view.find_files([FILE + uri for uri in uris]) if file.uri]
 
-    def _find_definitions(self, name: str) -> list[Node]:
-        return [*map(build_node, self.view.named(name))]
+    def _find_exact(self, name: str) -> list[Node]:
+        return [*map(build_node, self.view.find_by_name(name))]
 
     def _list_tables(self, name: str) -> list[str]:
         found = [
-            node.name
-            for node in self._find_definitions(TABLE + name)
-            if node.source_type == "table"
+            node.name for node in self._find_exact(TABLE + name) if node.source_type == "table"
         ]
         if found:
             return [*dict.fromkeys(found)]
-        return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
+        return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _find_methods(self, names: Iterable[str]) -> set[str]:
-        """Return the definitions in the documents of these classes, including their methods."""
-        nodes = [node for name in names for node in self._find_definitions(name)]
+        """Return the names of all definitions in the documents that define these classes."""
+        nodes = [node for name in names for node in self._find_exact(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
-        return {one.name for one in self.view.within_any(uris)}
+        return {one.name for one in self.view.list_definitions(uris)}
 
-    def _find_inherited(self, said: str) -> list[Node]:
-        """Return the member of the nearest base class that a class inherits under this name."""
-        for spelled in symbol_spellings(said):
+    def _find_inherited(self, name: str) -> list[Node]:
+        """Return the inherited member that a name such as `Class::member` refers to."""
+        for spelled in symbol_spellings(name):
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
-            classes = {node.name for node in self._find_definitions(owner)} if owner else set()
+            classes = {node.name for node in self._find_exact(owner)} if owner else set()
             for _ in range(_MOST_BASES):
-                edges = self.view.edges(sorted(classes), "out").edges if classes else ()
-                classes = {edge.target for edge in edges if edge.kind == "extends"}
-                members = (
-                    self._find_definitions(f"{class_}{mark}{last}") for class_ in sorted(classes)
+                edges = (
+                    self.view.find_edges_of_names(sorted(classes), "out").edges if classes else ()
                 )
+                classes = {edge.target for edge in edges if edge.kind == "extends"}
+                members = (self._find_exact(f"{class_}{mark}{last}") for class_ in sorted(classes))
                 if found := [*chain.from_iterable(members)]:
                     return found
         return []
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
-        """Return definitions whose last part is this name, such as a method of any class."""
+        """Return definitions with this name as their last part, such as methods of any class."""
         wanted = {name.lower() for name in spelled}
-        like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [build_node(one) for one in like if _last_part(one.name).lower() in wanted]
+        like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
+        found = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
         return found[:MOST_MEANT]
 
     @property
     def _uris(self) -> list[str]:
-        """Return the URIs of all files; they are read only if no file has exactly the path."""
-        found = self.view.documents([*_OF_FILES])
+        """Return the URIs of all files, which takes a query over all documents."""
+        found = self.view.list_documents([*_FILE_TYPES])
         return [one.uri for one in found if get_repository_source(one.source) == one.source]
 
 
-def _language(uri: str) -> str:
+def _get_program_language(uri: str) -> str:
     """Return the language of a program file; "" for other files."""
     media_type = find_repository_type(path_from_uri(uri)) or ""
-    language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
+    language = get_language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language
 
 
@@ -237,7 +245,7 @@ def _sort_routes(routes: Iterable[Node]) -> list[Node]:
     return sorted(routes, key=lambda node: (":GET " not in node.name, node.name))
 
 
-def _last_part(name: str) -> str:
+def _get_last_part(name: str) -> str:
     """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]

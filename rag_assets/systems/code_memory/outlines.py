@@ -1,6 +1,6 @@
-"""Answers about code as text for agents: every line has its `path:line`, within a token limit.
+"""Format answers about code as text for agents, with `path:line` and within a token limit.
 
-Texts from repositories are data: agents must not mistake them for statements of this tool.
+Texts from repositories are escaped, so that agents do not mistake them for statements of this tool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
-from rag_assets.systems.code_memory.retrieval.walk import Walk
+from rag_assets.systems.code_memory.retrieval.walk import WalkResult
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -26,8 +26,8 @@ _FILE: Final = "file:"
 _ROUTE: Final = "route:"
 
 
-def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Return the first lines that fit into the token limit, how many are omitted, and notes."""
+def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
+    """Join the first lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
@@ -45,13 +45,17 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     return "\n".join([*shown, *ending])
 
 
-def one_line(name: str) -> str:
+def to_one_line(name: str) -> str:
     """Return a name from a repository as a short text on one line."""
     return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
 
 
-def place(uri: str | None, line: int | None, *, several: bool) -> str:
-    """Return `path:line` of a place; if `several`, the path starts with the repository's name."""
+def format_place(uri: str | None, line: int | None, *, several: bool) -> str:
+    """Return `path:line` of a place; "" for a derived document.
+
+    Args:
+        several: whether the path starts with the repository's name.
+    """
     if uri is None or get_repository_source(uri.partition("/")[0]) != uri.partition("/")[0]:
         return ""  # Derived documents have no lines: the lines that state them are shown.
     path = uri if several else path_from_uri(uri)
@@ -62,10 +66,10 @@ _MOST_SHOWN_PARTS: Final = 3
 _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
-def shown_name(name: str) -> str:
-    """Return a node's name as people write it, without its package or namespace.
+def format_name(name: str) -> str:
+    """Return the name of a node without its package or namespace.
 
-    The file, which is shown next to the name, distinguishes definitions of several packages.
+    The file next to the name distinguishes definitions of several packages.
     """
     if name.startswith(_FILE):
         return path_from_uri(name.removeprefix(_FILE))
@@ -82,28 +86,28 @@ def shown_name(name: str) -> str:
     return ".".join(kept[first_type:])
 
 
-class Tree:
+class RelationTree:
     """The relations of a walk as an indented tree; each node is expanded only once.
 
     Args:
         several: whether the tenant has several repositories.
     """
 
-    def __init__(self, walk: Walk, *, several: bool) -> None:
+    def __init__(self, walk: WalkResult, *, several: bool) -> None:
         self._nodes: Mapping[str, Node] = {node.name: node for node in walk.nodes}
         self._several = several
         self._from: dict[str, list[Relation]] = {}
         for relation in walk.relations:
             self._from.setdefault(relation.source, []).append(relation)
 
-    def lines(self, root: str) -> Iterator[str]:
-        """Yield a node, and below it, step by step, the relations that start at it."""
-        yield self._heading(root)
+    def format_lines(self, root: str) -> Iterator[str]:
+        """Yield a line for a node, and below it a line for each relation from it, recursively."""
+        yield self._format_heading(root)
         opened = {root}
         waiting = [(sort_relation, 1) for sort_relation in reversed(self._sort_relations(root))]
         while waiting:
             relation, depth = waiting.pop()
-            yield "  " * depth + self._line(relation)
+            yield "  " * depth + self._format_line(relation)
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
                 below = self._sort_relations(relation.target)
@@ -111,26 +115,28 @@ class Tree:
 
     def _sort_relations(self, name: str) -> list[Relation]:
         found = self._from.get(name, ())
-        return sorted(found, key=lambda one: (_rank(one.kind, _FIRST), one.uri, one.line_start))
+        return sorted(
+            found, key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
+        )
 
-    def _heading(self, name: str) -> str:
+    def _format_heading(self, name: str) -> str:
         node = self._nodes.get(name)
         if node is None:
-            return shown_name(name)
-        where = place(node.uri, node.line_start, several=self._several)
-        return f"{node.source_type} {shown_name(name)}  {where}".rstrip()
+            return format_name(name)
+        where = format_place(node.uri, node.line_start, several=self._several)
+        return f"{node.source_type} {format_name(name)}  {where}".rstrip()
 
-    def _line(self, relation: Relation) -> str:
-        where = place(relation.uri, relation.line_start, several=self._several)
+    def _format_line(self, relation: Relation) -> str:
+        where = format_place(relation.uri, relation.line_start, several=self._several)
         how = (
             ""
             if relation.how == "stated"
             else f" ({EVIDENCE_NAMES.get(relation.how, relation.how)})"
         )
-        return f"{relation.kind} {shown_name(relation.target)}{how}  {where}"
+        return f"{relation.kind} {format_name(relation.target)}{how}  {where}"
 
 
-_FIRST: Final = (
+_FIRST_IN_TREE: Final = (
     *("routes_to", "guarded_by", "validates_with", "authorizes", "uses_model", "queries_table"),
     *("maps_to", "fires", "dispatches", "listens_to", "responds_with", "calls"),
 )
@@ -142,18 +148,17 @@ def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterato
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
         by_kind.setdefault(one.kind, []).append(one)
-    for kind in sorted(by_kind, key=lambda kind: (_rank(kind, _ORDER), kind)):
+    for kind in sorted(by_kind, key=lambda kind: (_get_rank(kind, _FIRST_IN_LIST), kind)):
         yield f"{kind}:"
         for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
-            where = place(one.uri, one.line_start, several=several)
+            where = format_place(one.uri, one.line_start, several=several)
             evidence = one.evidence[:_EVIDENCE]
             by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
-            yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
+            yield f"  {where}  {format_name(one.source)}  {evidence}".rstrip() + by
 
 
 _MOST_LISTED: Final = 20
-"""Maximum number of possible uses shown for one definition, the most likely ones, and of tests
-among other dependents."""
+"""Maximum number of possible uses shown for one definition, and of tests among other users."""
 
 
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
@@ -164,25 +169,25 @@ def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]
     for target, found in by_target.items():
         count = max(one.candidates for one in found)
         which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
-        heading = f"possibly {shown_name(target)}, {which} ({len(found)})"
+        heading = f"possibly {format_name(target)}, {which} ({len(found)})"
         if count > MOST_CANDIDATES:
             yield heading
             continue
         yield f"{heading}:"
         for one in found[:_MOST_LISTED]:
             relation = one.relation
-            where = place(one.uri, one.line, several=several)
-            source = "" if one.within is None else f"  {shown_name(one.source)}"
+            where = format_place(one.uri, one.line, several=several)
+            source = "" if one.within is None else f"  {format_name(one.source)}"
             yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
         if len(found) > _MOST_LISTED:
             yield f"  … and {len(found) - _MOST_LISTED:,} more"
 
 
-def _rank(kind: str, order: Sequence[str]) -> int:
+def _get_rank(kind: str, order: Sequence[str]) -> int:
     return order.index(kind) if kind in order else len(order)
 
 
-_ORDER: Final = (
+_FIRST_IN_LIST: Final = (
     *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
     *("references", "relates_to", "uses_model"),
 )
@@ -192,13 +197,13 @@ _ORDER: Final = (
 def format_groups(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Yield nodes grouped by type, a program's entry points first, each with the path to it.
+    """Yield nodes grouped by type, entry points first, each with the path to it.
 
-    Only the first tests are shown, so that other types have room: `format_tests` shows all.
+    Only the first tests are shown, to leave room for other types; `format_tests` shows all.
 
     Args:
         found: nodes, each with the path of names that leads to it.
-        stated: relations; for a node without lines, the lines of its relation are shown.
+        stated: relations; a node without lines is shown with the lines of its relation.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
     defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
@@ -212,15 +217,15 @@ def format_groups(
         for relation in stated
         if relation.how in EVIDENCE_NAMES
     }
-    for kind in sorted(by_type, key=lambda kind: (_rank(kind, _EDGES), kind)):
+    for kind in sorted(by_type, key=lambda kind: (_get_rank(kind, _FIRST_TYPES), kind)):
         yield f"{kind} ({len(by_type[kind])}):"
         most = _MOST_LISTED if kind == "test" else len(by_type[kind])
         for node, path in by_type[kind][:most]:
-            where = place(node.uri, node.line_start, several=several)
-            where = where or place(*lines.get(node.name, (None, None)), several=several)
-            through = " < ".join(shown_name(name) for name in reversed(path[1:-1]))
+            where = format_place(node.uri, node.line_start, several=several)
+            where = where or format_place(*lines.get(node.name, (None, None)), several=several)
+            through = " < ".join(format_name(name) for name in reversed(path[1:-1]))
             by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
-            yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}{by}"
+            yield f"  {where}  {format_name(node.name)}{f'  < {through}' if through else ''}{by}"
         if len(by_type[kind]) > most:
             yield f"  … and {len(by_type[kind]) - most:,} more"
 
@@ -240,8 +245,8 @@ def format_tests(
         if node.uri is None or not is_test(path_from_uri(node.uri)):
             continue
         at = lines.get(node.name, (node.uri, node.line_start))
-        through = " < ".join(shown_name(name) for name in reversed(path[:-1]))
-        line = f"  {place(*at, several=several)}  {shown_name(node.name)}  < {through}"
+        through = " < ".join(format_name(name) for name in reversed(path[:-1]))
+        line = f"  {format_place(*at, several=several)}  {format_name(node.name)}  < {through}"
         (requesting if any(name.startswith(_ROUTE) for name in path) else calling).append(line)
     for heading, listed_tests in (
         ("tests that request it by HTTP", requesting),
@@ -252,11 +257,19 @@ def format_tests(
             yield from listed_tests
 
 
-_EDGES: Final = ("route", "test", "api_endpoint", "job", "listener", "event", "controller_method")
+_FIRST_TYPES: Final = (
+    "route",
+    "test",
+    "api_endpoint",
+    "job",
+    "listener",
+    "event",
+    "controller_method",
+)
 
 
 def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
     """Yield the definitions of a file, in the order of their lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
-        where = place(node.uri, node.line_start, several=several)
+        where = format_place(node.uri, node.line_start, several=several)
         yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

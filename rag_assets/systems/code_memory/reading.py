@@ -1,4 +1,4 @@
-"""Reads the units and facts of a text in any language."""
+"""Read the units and facts of a text in any language."""
 
 from __future__ import annotations
 
@@ -63,38 +63,38 @@ READ_FOR_USE: Final = frozenset(
 )
 """Languages whose readers extract uses of names in addition to definitions."""
 _KNOWN_QUERIES: Final = frozenset({"php", "sql"})
-"""Languages whose strings are not searched for queries, since their readers know these queries."""
+"""Languages whose readers find queries, so that their strings are not searched for queries."""
 _PROSE: Final = frozenset({"markdown", "plain"})
 """Languages of prose, in which only words that look like names are indexed."""
 _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
-"""Number of characters above which a structured file counts as data; its names are not indexed."""
+"""Characters above which a structured file counts as data, whose names are not indexed."""
 
 
 def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     """Return the units and facts of a text.
 
-    A text in a language without its own reader is cut at the definitions that its tag query finds
-    (see languages.tags). A text in an unknown language is cut at blank lines. The last fact is the
-    index of the names in the text.
+    A text in a language without a reader is cut at the definitions that the language's tag query
+    finds (see languages.tags). A text in an unknown language is cut at blank lines. The last fact
+    is the index of the names in the text.
 
     Args:
         text: the text of one file.
         frameworks: the tenant's own frameworks; see all_frameworks.
     """
-    language = language_of_type(media_type)
+    language = get_language_of_type(media_type)
     try:
-        reading = _read(text, media_type)
+        reading = _read_by_type(text, media_type)
         is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
         if language not in _NOT_INDEXED and not is_data:
-            reading = _with_names(text, reading, language, frameworks)
-        return _without_nul(reading)
+            reading = _add_names(text, reading, language, frameworks)
+        return _replace_nul(reading)
     finally:
         syntax_tree.cache_clear()
 
 
-def _read(text: str, media_type: str) -> CodeText:
+def _read_by_type(text: str, media_type: str) -> CodeText:
     name = READERS.get(media_type)
     if name is None:
         return CodeText(add_rest_units(text, ()), ())  # cut at blank lines
@@ -103,19 +103,27 @@ def _read(text: str, media_type: str) -> CodeText:
     return reader(text)
 
 
-def _without_nul(reading: CodeText) -> CodeText:
-    r"""Return a reading with U+FFFD in place of each NUL in its names and values.
+def _replace_nul(reading: CodeText) -> CodeText:
+    r"""Return a reading with each NUL in its names and values replaced by U+FFFD.
 
     A literal may contain NUL (`["\0" => 1]`), and Postgres cannot store it.
     """
     units = tuple(
-        replace(unit, symbol=_storable(unit.symbol), signature=_storable(unit.signature))
+        replace(
+            unit,
+            symbol=_replace_nul_in_value(unit.symbol),
+            signature=_replace_nul_in_value(unit.signature),
+        )
         if "\0" in unit.symbol or "\0" in unit.signature
         else unit
         for unit in reading.units
     )
     facts = tuple(
-        replace(fact, symbol=_storable(fact.symbol), values=_storable(dict(fact.values)))
+        replace(
+            fact,
+            symbol=_replace_nul_in_value(fact.symbol),
+            values=_replace_nul_in_value(dict(fact.values)),
+        )
         if "\0" in fact.symbol or _has_nul(fact.values)
         else fact
         for fact in reading.facts
@@ -131,16 +139,20 @@ def _has_nul(value: object) -> bool:
     return isinstance(value, list | tuple) and any(map(_has_nul, value))
 
 
-def _storable(value: Any) -> Any:
-    """Return a JSON value with U+FFFD in place of each NUL."""
+def _replace_nul_in_value(value: Any) -> Any:
+    """Return a JSON value with each NUL replaced by U+FFFD."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, Mapping):
-        return {_storable(key): _storable(one) for key, one in value.items()}
-    return type(value)(map(_storable, value)) if isinstance(value, list | tuple) else value
+        return {
+            _replace_nul_in_value(key): _replace_nul_in_value(one) for key, one in value.items()
+        }
+    return (
+        type(value)(map(_replace_nul_in_value, value)) if isinstance(value, list | tuple) else value
+    )
 
 
-def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
+def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
     """Add the index of names to a reading, and facts from tags, queries and frameworks."""
     language = tag_languages().get(name)
     if language is None:
@@ -161,7 +173,7 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
 
 
 def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
-    """Return the names of definitions that a reader found, with their lines."""
+    """Return name and line of each definition that a reader found."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []
     return [
@@ -169,6 +181,6 @@ def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     ]
 
 
-def language_of_type(media_type: str) -> str:
+def get_language_of_type(media_type: str) -> str:
     """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

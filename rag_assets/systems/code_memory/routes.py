@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.api.guard import Guarded
 from rag_assets.api.problems import document_problems
-from rag_assets.systems.code_memory.access import AskedProject, ProjectDependency
+from rag_assets.systems.code_memory.access import ProjectDependency, ProjectRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
-from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker, WalkResult
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(401, 403, 404, 408, 409, 422, 429, 500, 503)
@@ -31,15 +31,15 @@ router = APIRouter(
 
 @dataclass(frozen=True, slots=True)
 class CodeNode:
-    """A definition, or another thing that relations name.
+    """A definition, or another node that relations name.
 
     Attributes:
-        name: qualified name; other things than definitions have a prefix: `table:invoices`.
+        name: qualified name; with a prefix if it is not a definition: `table:invoices`.
         source_type: type of the node; "code" if the type is unknown.
         repository: source of the node.
         path: path of the defining document, as hits name it; None if the node is not a definition.
         line_start, line_end: lines of the definition in that document.
-        content_hash: hash of the embedded text; None if the node lacks its own chunk.
+        content_hash: hash of the embedded text; None if the node has no separate chunk.
     """
 
     name: str
@@ -58,7 +58,7 @@ class CodeEdge:
     Attributes:
         kind: kind of the relation.
         source, target: names of the nodes.
-        how: stated; by convention; inferred; or scip: a SCIP index resolves it.
+        how: "stated", "convention", "inferred", or "scip" if a SCIP index resolves it.
         confidence: 0 to 1.
         path, line_start, line_end: location of the evidence.
         evidence: text of the evidence, at most 200 characters.
@@ -81,10 +81,10 @@ class CodeRelations:
 
     Attributes:
         complete: whether the result is complete.
-        why: what was left out; None if the result is complete.
-        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or
-            "scip") first, then possible uses ("possible", with one candidate's share as
-            `confidence`).
+        why: why the result is incomplete; None if it is complete.
+        uses: uses of the name found by a search for it: first certain uses, whose `how` is "name"
+            or "scip", then possible uses, whose `how` is "possible" and whose `confidence` is one
+            candidate's share.
     """
 
     nodes: tuple[CodeNode, ...]
@@ -236,117 +236,123 @@ class SymbolsQuery(BaseModel):
         return self
 
 
-async def _walk(asked_project: AskedProject, work: Callable[[Walker], _T]) -> _T:
+async def _walk(project: ProjectRequest, work: Callable[[Walker], _T]) -> _T:
     """Run blocking work on the relations that the caller may read."""
-    walker = Walker(asked_project.backend.catalog, asked_project.backend.reader.policy)
-    return await asked_project.read(partial(work, walker))
+    walker = Walker(project.backend.catalog, project.backend.reader.policy)
+    return await project.read(partial(work, walker))
 
 
-async def _answer(asked_project: AskedProject, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
+async def _answer(project: ProjectRequest, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
     """Return the same answer as the agents' tools."""
-    reader, settings = asked_project.backend.reader, asked_project.backend.embedders.settings
+    reader, settings = project.backend.reader, project.backend.embedders.settings
 
     def work() -> str:
-        tenant = Tenant.from_config(asked_project.record().config)
-        return ask(CodeAnswers(reader, tenant, asked_project.identity.caller, settings))
+        tenant = Tenant.from_config(project.record().config)
+        return ask(CodeAnswers(reader, tenant, project.identity.caller, settings))
 
-    return CodeAnswer(await asked_project.read(work))
+    return CodeAnswer(await project.read(work))
 
 
 @router.get("/{project_id}/relations")
 async def relations(
-    asked: ProjectDependency, query: Annotated[RelationsQuery, Query()]
+    project: ProjectDependency, query: Annotated[RelationsQuery, Query()]
 ) -> CodeRelations:
     """Return the relations of a name in the repositories of a project, with their evidence."""
 
-    def walk(walker: Walker) -> Walk:
-        return walker.relations(
-            *(asked.tenant_id, asked.identity.caller, query.name),
+    def walk(walker: Walker) -> WalkResult:
+        return walker.walk_from_name(
+            *(project.tenant_id, project.identity.caller, query.name),
             kinds=query.kind,
             direction=query.direction,
             depth=query.depth,
         )
 
-    found = await _walk(asked, walk)
+    found = await _walk(project, walk)
     return CodeRelations(
-        tuple(map(_node, found.nodes)),
-        tuple(map(_edge, found.relations)),
+        tuple(map(_build_node, found.nodes)),
+        tuple(map(_build_edge, found.relations)),
         found.complete,
         found.why,
-        tuple(map(_edge, found.uses)),
+        tuple(map(_build_edge, found.uses)),
     )
 
 
 @router.get("/{project_id}/symbols")
-async def symbols(asked: ProjectDependency, query: Annotated[SymbolsQuery, Query()]) -> CodeSymbols:
+async def symbols(
+    project: ProjectDependency, query: Annotated[SymbolsQuery, Query()]
+) -> CodeSymbols:
     """Return the definitions of a name, or of a document, in the repositories of a project."""
 
     def look(walker: Walker) -> list[Node]:
-        caller = asked.identity.caller
-        return walker.symbols(asked.tenant_id, caller, name=query.name, path=query.path)
+        caller = project.identity.caller
+        return walker.find_definitions(project.tenant_id, caller, name=query.name, path=query.path)
 
-    return CodeSymbols(tuple(map(_node, await _walk(asked, look))))
+    return CodeSymbols(tuple(map(_build_node, await _walk(project, look))))
 
 
 @router.get("/{project_id}/who-serves")
-async def who_serves(asked: ProjectDependency, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
+async def who_serves(
+    project: ProjectDependency, query: Annotated[RouteQuery, Query()]
+) -> CodeAnswer:
     """Show what serves a route, and what that touches."""
-    return await _answer(asked, lambda about: about.who_serves(query.route))
+    return await _answer(project, lambda about: about.who_serves(query.route))
 
 
 @router.get("/{project_id}/what-touches")
 async def what_touches(
-    asked: ProjectDependency, query: Annotated[UsersQuery, Query()]
+    project: ProjectDependency, query: Annotated[UsersQuery, Query()]
 ) -> CodeAnswer:
     """List who uses, reads, writes or migrates a table, a definition, or a file's definitions."""
-    return await _answer(asked, lambda about: about.what_touches(**dict(query)))
+    return await _answer(project, lambda about: about.what_touches(**dict(query)))
 
 
 @router.get("/{project_id}/impact-of")
 async def impact_of(
-    asked: ProjectDependency, query: Annotated[DefinitionsQuery, Query()]
+    project: ProjectDependency, query: Annotated[DefinitionsQuery, Query()]
 ) -> CodeAnswer:
     """List everything that depends on definitions or files, step by step."""
     return await _answer(
-        asked, lambda about: about.impact_of(symbols=query.symbol, paths=query.path)
+        project, lambda about: about.impact_of(symbols=query.symbol, paths=query.path)
     )
 
 
 @router.get("/{project_id}/tests-of")
-async def tests_of(asked: ProjectDependency, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
+async def tests_of(project: ProjectDependency, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
     """List the tests of definitions, files or a route, and how each reaches it."""
     return await _answer(
-        asked,
+        project,
         lambda about: about.tests_of(symbols=query.symbol, paths=query.path, route=query.route),
     )
 
 
 @router.get("/{project_id}/outline")
-async def outline(asked: ProjectDependency, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
+async def outline(project: ProjectDependency, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
     """List the definitions of a file with their lines, or the files of a folder."""
-    return await _answer(asked, lambda about: about.outline(query.path))
+    return await _answer(project, lambda about: about.outline(query.path))
 
 
 @router.get("/{project_id}/history-of")
 async def history_of(
-    asked: ProjectDependency, query: Annotated[HistoryQuery, Query()]
+    project: ProjectDependency, query: Annotated[HistoryQuery, Query()]
 ) -> CodeAnswer:
     """List the commits and agents' runs that changed a definition or a file, newest first."""
-    return await _answer(asked, lambda about: about.history_of(**dict(query)))
+    return await _answer(project, lambda about: about.history_of(**dict(query)))
 
 
 @router.get("/{project_id}/rules-for")
-async def rules_for(asked: ProjectDependency, query: Annotated[FilesQuery, Query()]) -> CodeAnswer:
+async def rules_for(
+    project: ProjectDependency, query: Annotated[FilesQuery, Query()]
+) -> CodeAnswer:
     """List the rules, decisions and known bugs that are about files."""
-    return await _answer(asked, lambda about: about.rules_for(query.path))
+    return await _answer(project, lambda about: about.rules_for(query.path))
 
 
-def _node(node: Node) -> CodeNode:
+def _build_node(node: Node) -> CodeNode:
     lines = node.line_start, node.line_end
     return CodeNode(
         node.name, node.source_type, node.repository, node.uri, *lines, node.content_hash
     )
 
 
-def _edge(relation: Relation) -> CodeEdge:
+def _build_edge(relation: Relation) -> CodeEdge:
     return CodeEdge(*astuple(relation))

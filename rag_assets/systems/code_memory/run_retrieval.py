@@ -1,7 +1,8 @@
-"""Retrieval of passages for the prompts of runs, by the same search as all other questions.
+"""Retrieval of passages for the prompts of runs.
 
-The metadata of a chunk is read at query time, with one step of relations for all chunks together.
-So no chunk has to be indexed again when a different file adds a relation.
+It uses the same search as all other questions. A chunk's metadata is read at query time, with one
+step of relations for all chunks together. So a relation in one file never makes the chunks of other
+files outdated.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
     NodeKey,
+    build_file_node,
     build_node,
-    file_node,
     find_relation,
 )
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
 from rag_assets.systems.code_memory.sources.records import RunsConfig, get_repository_source
@@ -66,28 +67,29 @@ _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
 _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     PACKAGE + package: (manager, name) for (manager, package), name in FRAMEWORKS.items()
 }
-"""Package manager and name of each framework, by the node of its package."""
+"""Package manager and name of each framework, by the name of its package's node."""
 
-_OF_SERVERS: Final = ("laravel", "django")
-"""Frameworks whose routes and tables are derived."""
+_SERVER_FRAMEWORKS: Final = ("laravel", "django")
+"""Frameworks whose routes and tables are derived from several files."""
 
 
-def build_metadata(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
-    """Return the metadata of each hit, limited to what the caller may read.
+def build_metadata(view: RelationView | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
+    """Return the metadata of each hit.
 
     Args:
-        view: the part of the index that the caller may read; None if the index cannot answer.
+        view: the relations that the caller may read; None if no build is serving.
     """
     if view is None or not hits:
-        return [_metadata(hit, None, {}) for hit in hits]
-    frameworks = _frameworks(view)
+        return [_build_chunk_metadata(hit, None, {}) for hit in hits]
+    frameworks = _find_frameworks(view)
     related = _find_related_names(view, hits)
     return [
-        _metadata(hit, _find_framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)
+        _build_chunk_metadata(hit, _find_framework(hit, frameworks), related[at])
+        for at, hit in enumerate(hits)
     ]
 
 
-def _metadata(
+def _build_chunk_metadata(
     hit: Hit, framework: str | None, related: Mapping[str, Sequence[str]]
 ) -> ChunkMetadata:
     lines = hit.line_start, hit.line_end
@@ -103,33 +105,33 @@ def _metadata(
     )
 
 
-def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
-    """Return the frameworks in each repository's manifests, as package managers and names."""
+def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
+    """Return the package manager and name of each framework in manifests, by repository."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
+    for edge in view.find_edges_of_names([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
             found[get_repository_source(edge.source)].append(_PACKAGES[edge.target])
     return found
 
 
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """Return the framework that the hit's repository uses in the language of the file, if any."""
-    there = frameworks.get(_repository(hit), ())
+    """Return the framework that a hit's repository uses in the language of its file, if any."""
+    there = frameworks.get(_get_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
-        return next((one for one in _OF_SERVERS if one in named), None)
+        return next((one for one in _SERVER_FRAMEWORKS if one in named), None)
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
-def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
-    """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
+def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
+    """Return the names one relation away from each hit, by kind: symbol, route or table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
-    for one in map(build_node, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
+    for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
     own = [[*_iter_nodes(hit, defined)] for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
     edges = _list_edges(view, [*nodes], nodes)
-    known = view.ends(edges, nodes)
+    known = view.find_end_nodes(edges, nodes)
     neighbours: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
         relation = find_relation(edge, known)
@@ -140,10 +142,10 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
 
 
 def _list_edges(
-    view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
+    view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> list[FoundEdge]:
-    """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
-    edges = view.find_edges(keys, nodes, "both")
+    """Return all edges at nodes; nodes with too many edges for one query are split in halves."""
+    edges = view.find_edges_of_nodes(keys, nodes, "both")
     if not edges.cut or len(keys) == 1:
         return [*edges.edges]
     half = len(keys) // 2
@@ -153,11 +155,11 @@ def _list_edges(
 def _iter_nodes(
     hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
 ) -> Iterator[Node]:
-    """Yield the definitions in a hit; if there are none, the hit's file."""
+    """Yield the definitions in a hit, or else the hit's file."""
     found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
     yield from found
     if not found:
-        yield file_node(f"file:{hit.uri}", _repository(hit))
+        yield build_file_node(f"file:{hit.uri}", _get_repository(hit))
 
 
 def _group_by_kind(
@@ -184,11 +186,11 @@ def _find_kind(node: Node) -> str | None:
 
 
 def _is_derived(hit: Hit) -> bool:
-    """Return whether a hit is a route or a table that was derived from several files."""
+    """Return whether a hit is a route or a table derived from several files."""
     return hit.media_type == MEDIA_TYPE
 
 
-def _repository(hit: Hit) -> str:
+def _get_repository(hit: Hit) -> str:
     return get_repository_source(hit.uri.partition("/")[0])
 
 
@@ -202,14 +204,14 @@ _Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, patt
 
 
 class RetrievalOptions(BaseModel):
-    """Options that narrow or widen a retrieval; omitted options keep their defaults.
+    """Options of a retrieval.
 
     Attributes:
         top_k: maximum number of chunks.
         source_types: only chunks of these source types.
         must_include_paths: files and folders whose chunks rank higher; paths within their
             repository, or as hits show them.
-        route_name, controller_class, table_name: chunks related to it come first.
+        route_name, controller_class, table_name: a name whose related chunks come first.
         include_run_summaries: whether changes and summaries of runs may be chunks.
         min_score: cosine below which a chunk is left out; by default the profile's.
     """
@@ -262,23 +264,23 @@ class CodeSearch(Protocol):
         """Return the journal for events of searches."""
 
 
-def search_request(
+def build_search_request(
     tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
-    """Return the search that answers a question of a run, or one outside a run.
+    """Return the search request for a question of a run, or for a question outside a run.
 
     Raises:
-        InvalidRequest: an option cannot be used; names the field.
+        InvalidRequest: an option cannot be used; the error names the field.
     """
     values = dict(options)
-    values["must_include_paths"] = _uris(tenant, options.must_include_paths)
+    values["must_include_paths"] = _build_uris(tenant, options.must_include_paths)
     model = None if run is None else run.model
     return SearchRequest.of(query=query, model=model, caller=caller, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRetrieval:
-    """Answers questions of runs, in one event loop."""
+    """Answers questions of runs with passages, in one event loop."""
 
     search: CodeSearch
     walker: Walker
@@ -302,18 +304,18 @@ class RunRetrieval:
         if run is not None and not run.rag_enabled:
             journal.record(ref, "ai_context_loaded", {**common, "rag": False})
             return RetrievedChunks(rag=False, outcome="off", notice=NOTICE)
-        request = search_request(tenant, run, question.query, question.options, caller)
+        request = build_search_request(tenant, run, question.query, question.options, caller)
         answer = await self.search.search(ref.id, request)
-        chunks = await self._chunks(ref, answer.hits, caller)
-        asked = {**common, "query": await self.search.masked(question.query)}
+        chunks = await self._build_chunks(ref, answer.hits, caller)
+        details = {**common, "query": await self.search.masked(question.query)}
         loaded = {
             "ids": [chunk.id for chunk in chunks],
             "scores": [chunk.score for chunk in chunks],
         }
-        journal.record(ref, "ai_context_loaded", {**asked, "rag": True, **loaded})
+        journal.record(ref, "ai_context_loaded", {**details, "rag": True, **loaded})
         if answer.disabled:
             return RetrievedChunks(rag=True, outcome="disabled")
-        debug = None if answer.debug is None else _debug(answer.debug, chunks)
+        debug = None if answer.debug is None else _build_debug(answer.debug, chunks)
         if chunks:
             return RetrievedChunks(rag=True, chunks=chunks, debug=debug)
         asking = answer.clarification or Clarification(_NOTHING)
@@ -321,20 +323,20 @@ class RunRetrieval:
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
 
-    async def _chunks(
+    async def _build_chunks(
         self, ref: TenantRef, hits: Sequence[Hit], caller: Caller
     ) -> tuple[CodeChunk, ...]:
         if not hits:
             return ()
 
         def read_metadata() -> list[ChunkMetadata]:
-            return build_metadata(self.walker.serving_view(ref.id, caller), hits)
+            return build_metadata(self.walker.get_serving_view(ref.id, caller), hits)
 
-        return tuple(map(_shown_chunk, hits, await run_sync(read_metadata)))
+        return tuple(map(_build_chunk, hits, await run_sync(read_metadata)))
 
 
-def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: below each repository; unchanged if they name a source."""
+def _build_uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return paths as in the index: below each repository, and unchanged if they name a source."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:
@@ -349,10 +351,10 @@ _COMMON_FIELDS: Final = (
     *("line_start", "line_end", "symbol", "source_type", "text", "score", "score_kind", "cosine"),
     *("title", "also", "stale", "trimmed", "context"),
 )
-"""Fields of a chunk that are those of its hit."""
+"""Fields that a chunk copies from its hit."""
 
 
-def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
+def _build_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
         path=hit.uri,
@@ -364,7 +366,7 @@ def _shown_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     )
 
 
-def _debug(debug: Debug, chunks: Sequence[CodeChunk]) -> RetrievalDebug:
+def _build_debug(debug: Debug, chunks: Sequence[CodeChunk]) -> RetrievalDebug:
     steps: Mapping[str, float] = debug.latency_ms
     return RetrievalDebug(
         strategy=debug.strategy,

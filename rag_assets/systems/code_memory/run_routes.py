@@ -22,8 +22,8 @@ from rag_assets.api.run_responses import (
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
-    AskedProject,
     ProjectDependency,
+    ProjectRequest,
     RunId,
 )
 from rag_assets.systems.code_memory.retrieval.walk import Walker
@@ -37,7 +37,7 @@ from rag_assets.systems.code_memory.runs import (
     parse_events,
     require_plain_ids,
 )
-from rag_assets.systems.code_memory.service import index_again, invalidate
+from rag_assets.systems.code_memory.service import invalidate, request_reindexing
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
@@ -88,10 +88,10 @@ class RunBody(BaseModel):
 
 
 class IndexedPaths(BaseModel):
-    """Files to be indexed again.
+    """The files that a request wants indexed again.
 
     Attributes:
-        paths: paths within a repository, or as hits show them; empty: everything in the project.
+        paths: paths within a repository, or as hits show them; empty for all files of the project.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +100,7 @@ class IndexedPaths(BaseModel):
 
 
 class NamedPaths(BaseModel):
-    """Files.
+    """The files that a request names.
 
     Attributes:
         paths: paths within a repository, or as hits show them.
@@ -112,17 +112,17 @@ class NamedPaths(BaseModel):
 
 
 @router.put(_RUN)
-async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRun:
+async def put_run(run: RunId, body: RunBody, project: ProjectDependency) -> CodeRun:
     """Create a run of an agent, or change its settings."""
-    runs = Runs(asked.backend.catalog.database)
+    runs = Runs(project.backend.catalog.database)
     made = Run(run, body.metadata_json.rag_enabled, body.model)
 
     def put() -> None:
-        require_plain_ids(run, (), asked.backend.retriever.masker)
-        runs.put(asked.record().ref, made, by=asked.identity.name)
+        require_plain_ids(run, (), project.backend.retriever.masker)
+        runs.put(project.record().ref, made, by=project.identity.name)
 
-    await asked.write(put)
-    return CodeRun(asked.project, run, RunMetadata(made.rag_enabled), made.model)
+    await project.write(put)
+    return CodeRun(project.project, run, RunMetadata(made.rag_enabled), made.model)
 
 
 @receiving.post(
@@ -136,70 +136,69 @@ async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRu
         }
     },
 )
-async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> ReceivedEvents:
+async def put_events(request: Request, run: RunId, project: ProjectDependency) -> ReceivedEvents:
     """Receive a run's events: each becomes a document, and files that it names are listed soon.
 
-    Either all events are accepted or none. An event with an id that the run has sent before is
-    treated as known and has no effect. Credentials are masked before anything is indexed; a request
-    with a credential in an id is refused.
+    Either all events are accepted or none. An event with an id that the run has sent before has no
+    effect. Credentials are masked before indexing; a request with a credential in an id is refused.
     """
     body = await request.body()
-    runs = Runs(asked.backend.catalog.database)
+    runs = Runs(project.backend.catalog.database)
 
     def receive() -> ReceivedEvents:
         events = parse_events(body)
-        require_plain_ids(run, events, asked.backend.retriever.masker)
-        record = asked.record()
+        require_plain_ids(run, events, project.backend.retriever.masker)
+        record = project.record()
         tenant = Tenant.from_config(record.config)
         new = runs.receive(record.ref, tenant, run, events)
         return ReceivedEvents(accepted=new, known=len(events) - new)
 
-    return await asked.write(receive)
+    return await project.write(receive)
 
 
 @router.post("/{project_id}/retrieve", responses=document_problems(402, 502))
-async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> RetrievedChunks:
+async def retrieve(body: RetrievalQuestion, project: ProjectDependency) -> RetrievedChunks:
     """Find the passages of a project's repositories for the prompt of a run.
 
-    For a run that does not want passages, nothing is searched. If no passage is near enough, the
-    response contains no chunks, but a question for the user.
+    A run that disables passages gets none. If no passage is near enough, the response has no chunks
+    but a question for the user.
     """
-    runs = Runs(asked.backend.catalog.database)
+    runs = Runs(project.backend.catalog.database)
 
     def find() -> tuple[TenantRecord, Run | None]:
-        return asked.record(), runs.get(asked.tenant_id, body.run) if body.run else None
+        return project.record(), runs.get(project.tenant_id, body.run) if body.run else None
 
-    record, run = await asked.read(find)
-    walker = Walker(asked.backend.catalog, asked.backend.reader.policy)
-    retrieval = RunRetrieval(asked.backend.retriever, walker)
+    record, run = await project.read(find)
+    walker = Walker(project.backend.catalog, project.backend.reader.policy)
+    retrieval = RunRetrieval(project.backend.retriever, walker)
     tenant = Tenant.from_config(record.config)
-    return await retrieval.retrieve(record.ref, tenant, run, body, asked.identity.caller)
+    return await retrieval.retrieve(record.ref, tenant, run, body, project.identity.caller)
 
 
 @router.post("/{project_id}/index-rag", status_code=202)
 async def index_rag(
-    asked: AdministeredDependency, body: IndexedPaths | None = None
+    project: AdministeredDependency, body: IndexedPaths | None = None
 ) -> IndexedProject:
     """Request that a project, or some of its files, is read and indexed again. For admins.
 
     Until that is done, searches find the former state. Texts that have an embedding keep it.
     """
-    return await asked.write(partial(_index, asked, () if body is None else body.paths))
+    return await project.write(partial(_index, project, () if body is None else body.paths))
 
 
 @router.post("/{project_id}/invalidate", status_code=202)
-async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
+async def invalidate_files(project: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
     """Remove files from the index. For admins.
 
     Searches omit these files from now on. The files themselves are not deleted. A file is indexed
     again when it changes, or when a call of index-rag names it or names no path.
     """
-    catalog, by = asked.backend.catalog, asked.identity.name
-    return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))
+    catalog, by = project.backend.catalog, project.identity.name
+    return await project.write(lambda: invalidate(catalog, project.record(), body.paths, by=by))
 
 
-def _index(asked_project: AskedProject, paths: Sequence[str]) -> IndexedProject:
-    catalog, settings = asked_project.backend.catalog, asked_project.backend.embedders.settings
-    return index_again(
-        catalog, settings, asked_project.record(), paths=paths, by=asked_project.identity.name
+def _index(project: ProjectRequest, paths: Sequence[str]) -> IndexedProject:
+    catalog, settings = project.backend.catalog, project.backend.embedders.settings
+    return request_reindexing(
+        catalog, settings, project.record(), paths=paths, by=project.identity.name
     )

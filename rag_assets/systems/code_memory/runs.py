@@ -1,4 +1,4 @@
-"""Runs of agents: their settings in the catalog, and the events that applications send."""
+"""Runs of agents: their settings, and the events that applications send."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_BYTES: Final = 4 << 20
 """Maximum size in bytes of all events in a request."""
 MOST_EVENTS: Final = 1_000
 MOST_LINE: Final = 128 << 10
-"""Maximum size of an event in bytes; several times that of the longest summary."""
+"""Maximum size of an event in bytes; several times the size of the longest summary."""
 _MOST_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
@@ -52,7 +52,7 @@ EventKind: TypeAlias = Literal["file_created", "file_updated", "file_deleted", "
 def _require_relative_path(path: str) -> str:
     plain = posixpath.normpath(path)
     if path.startswith("/") or _DRIVE.match(path) or plain.split("/")[0] == ".." or plain == ".":
-        raise ValueError("the path must be that of a file, relative to its repository")
+        raise ValueError("the path must be the path of a file, relative to its repository")
     return plain
 
 
@@ -77,11 +77,11 @@ class RunEvent(BaseModel):
     """An action of an agent in a run.
 
     Attributes:
-        id: the id of the event within its run; a repeated id is known already and ignored.
+        id: the id of the event within its run; an event with a repeated id is ignored.
         path: the path of the file, within its repository or as hits name it; not for a summary.
         action: the action in a few words.
-        summary: the summary, in words; required for a final_summary.
-        at: when; by default now.
+        summary: the summary in words; required for a final_summary.
+        at: the time of the action; by default now.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -109,7 +109,7 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
     """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
-        InvalidFields: a line is not an event; names the line, from 1, and the field.
+        InvalidFields: a line is not an event; the error names the line, from 1, and the field.
     """
     events: list[RunEvent] = []
     errors: list[Mapping[str, Any]] = []
@@ -118,9 +118,11 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
             continue
         if len(events) == MOST_EVENTS:
             problem = f"a request must not contain more than {MOST_EVENTS:,} events"
-            errors.append(_error_of_line(number, problem))
+            errors.append(_build_line_error(number, problem))
         elif len(line) > MOST_LINE:
-            errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
+            errors.append(
+                _build_line_error(number, f"the event is longer than {MOST_LINE:,} bytes")
+            )
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
@@ -129,18 +131,18 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_error_of_line(1, "the request contains no event"))
+        errors.append(_build_line_error(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
 
 
-def invalid_field(number: int, field: str, problem: str) -> InvalidFields:
+def build_field_error(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return InvalidFields([_error_of_line(number, problem, field)])
+    return InvalidFields([_build_line_error(number, problem, field)])
 
 
-def _error_of_line(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+def _build_line_error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
@@ -167,15 +169,15 @@ def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
 def list_path_readings(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source, and the path in it, that a path with or without repository may mean."""
+    """Yield each source and path that a path, with or without a repository, may refer to."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
             yield config, path.removeprefix(f"{config.of}/")
 
 
-def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
-    """Return the possible document ids of these paths, whether or not the documents exist."""
+def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
+    """Return the ids that the documents of these paths may have; the documents need not exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
         document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
@@ -194,7 +196,7 @@ def find_document_ids(
     columns = documents.c
     query = select(columns.document_id).where(
         columns.tenant == tenant.id,
-        matches_any(columns.document_id, named_documents(tenant, paths)),
+        matches_any(columns.document_id, build_document_ids(tenant, paths)),
     )
     if not with_deleted:
         query = query.where(columns.status != "DELETED")
@@ -222,7 +224,7 @@ class Runs:
         self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
-        """Create a run or change its settings; repeating a call has no effect.
+        """Create a run or change its settings; a repeated call has no effect.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -252,13 +254,12 @@ class Runs:
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
     ) -> int:
-        """Store all events or none; return how many of them are new.
+        """Store all events or none, and return the number of new events.
 
-        Each event becomes a document, which the next listing finds. That listing is soon, and also
-        finds the files that the events name.
+        Each event becomes a document. A listing soon finds it, and the files that events name.
 
         Args:
-            events: those with an id that is already stored are skipped.
+            events: the events; an event with a stored id is skipped.
 
         Raises:
             UnknownRun: the project does not have this run.
@@ -266,11 +267,11 @@ class Runs:
         """
         with self._database.begin_exclusive(ref) as connection:
             _read_run(connection, ref.id, run_id)
-            sources = _SourcesOfRuns.of(connection, tenant, events)
-            # Of two events with the same id, the first is stored.
+            sources = _RunSources.from_events(connection, tenant, events)
+            # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
             records = {
-                id_: _record_of_event(sources, run_id, event) for id_, event in distinct.items()
+                id_: _build_record(sources, run_id, event) for id_, event in distinct.items()
             }
             rows = [
                 {
@@ -292,28 +293,28 @@ class Runs:
                 }
                 put = upsert(source_records).values(**written).on_conflict_do_nothing()
                 connection.execute(put, [record_values(ref, records[id_]) for id_ in new])
-            # Files that already known events name may have changed again.
+            # Even without new events, the files that they name may have changed again.
             notify(connection, ref.id)
         return len(new)
 
 
 def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -> None:
-    """Refuse credentials in ids, which are stored and shown as they are.
+    """Refuse credentials in ids, which are stored and shown unmasked.
 
     Raises:
         InvalidFields: the id of the run or of an event contains a credential.
     """
     problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
-        raise invalid_field(1, "run", problem)
+        raise build_field_error(1, "run", problem)
     for number, event in enumerate(events, start=1):
         if masker.holds_credential(event.id):
-            raise invalid_field(number, "id", problem)
+            raise build_field_error(number, "id", problem)
 
 
 @dataclass(frozen=True, slots=True)
-class _SourcesOfRuns:
-    """The sources that store events about files of other sources, and the known files.
+class _RunSources:
+    """The sources that store events about files, and the files that the index knows.
 
     Attributes:
         configs: the sources; there is at least one.
@@ -324,9 +325,9 @@ class _SourcesOfRuns:
     known: frozenset[str]
 
     @classmethod
-    def of(
+    def from_events(
         cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
-    ) -> _SourcesOfRuns:
+    ) -> _RunSources:
         configs = list_runs_sources(tenant)
         if not configs:
             raise NoRecordsSource(
@@ -336,11 +337,11 @@ class _SourcesOfRuns:
         paths = [event.path for event in events if event.path]
         return cls(configs, find_document_ids(connection, tenant, paths, with_deleted=True))
 
-    def place_of(self, path: str) -> tuple[RunsConfig, str]:
-        """Return the source that stores an event about a path, and the path in the repository.
+    def locate_path(self, path: str) -> tuple[RunsConfig, str]:
+        """Return the source that stores events about a path, and the path in its repository.
 
-        A file that no listing has found yet belongs to the first repository, unless its path starts
-        with the name of a repository.
+        The path of an unknown file belongs to the repository that it starts with, else to the
+        first.
         """
         possible = [*list_path_readings(self.configs, path)]
         for config, within in possible:
@@ -350,8 +351,8 @@ class _SourcesOfRuns:
         return (qualified or possible)[0]
 
 
-def _record_of_event(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
-    config, path = sources.place_of(event.path or "")
+def _build_record(sources: _RunSources, run_id: str, event: RunEvent) -> PushedRecord:
+    config, path = sources.locate_path(event.path or "")
     metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
     if path:
         metadata["path"] = path

@@ -1,6 +1,6 @@
-"""Code memory as one object, for programs that use an installation directly.
+"""Code memory as a Python object, and requests to index files again or remove them from the index.
 
-It also requests that files are indexed again, and removes files from the index.
+The object is for programs that use an installation without the API.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rag_assets.systems.code_memory.run_retrieval import (
     RetrievalQuestion,
     RunRetrieval,
 )
-from rag_assets.systems.code_memory.runs import Run, Runs, find_document_ids, named_documents
+from rag_assets.systems.code_memory.runs import Run, Runs, build_document_ids, find_document_ids
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
 
 
-def index_again(
+def request_reindexing(
     catalog: Catalog,
     settings: Settings,
     record: TenantRecord,
@@ -41,23 +41,23 @@ def index_again(
 ) -> IndexedProject:
     """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
-    Files that were removed with `invalidate` return. Files that were deleted, purged or past their
-    retention do not.
+    Files that `invalidate` removed return. Deleted or purged files, and files past their retention,
+    do not return.
 
     Args:
-        paths: paths of files, within a repository or as hits show them; empty: all documents. New
-            files, which the index does not know yet, are listed soon.
+        paths: paths of files, within a repository or as hits show them; empty for all documents.
+            New files, which the index does not know yet, are listed soon.
 
     Raises:
         TenantGone: the tenant was removed.
     """
     tenant = Tenant.from_config(record.config)
-    commits = _commits(catalog, settings, tenant)
+    commits = _read_commits(catalog, settings, tenant)
     requests = catalog.reindex_requests
     if paths:
         ids = _list_documents(catalog, tenant, paths)
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
-        documents += requests.readmit(record.ref, named_documents(tenant, paths))
+        documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
     # Announce the request even if no document is known: a listing must find new files.
@@ -69,7 +69,7 @@ def index_again(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Remove files from the index until they change, or until index_again indexes them.
+    """Remove files from the index until they change or request_reindexing names them.
 
     Raises:
         OnHold: one of the files is on hold.
@@ -86,8 +86,8 @@ def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> f
         return find_document_ids(connection, tenant, paths)
 
 
-def _commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
-    """Return the current commit of each repository; None if it cannot be read."""
+def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
+    """Return the current commit of each Git repository, by source; None if it cannot be read."""
     found: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)
@@ -106,7 +106,7 @@ _BY = "a program"
 
 
 class CodeMemory:
-    """The code memory of one tenant; it finds only what the caller may read.
+    """The code memory of one tenant, limited to documents that the caller may read.
 
     Args:
         search: finds passages: an AsyncRetriever.
@@ -130,7 +130,7 @@ class CodeMemory:
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
     ) -> RetrievedChunks:
-        """Return the passages for a prompt of a run, or for a question outside a run.
+        """Return the passages for the prompt of a run, or for a question outside a run.
 
         Raises:
             InvalidRequest: the query or an option cannot be used; names the field.
@@ -146,27 +146,27 @@ class CodeMemory:
                 f"the question is not valid: {describe_problem(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
-        asking = None if run is None else await run_sync(self._run, run)
+        asking = None if run is None else await run_sync(self._get_run, run)
         tenant = Tenant.from_config(record.config)
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
-        """Request that a file is read and indexed again; a file not known yet is found soon."""
-        return self._index(path)
+        """Request that a file is read and indexed again; a new file is listed soon."""
+        return self._request_reindexing(path)
 
     def reindex(self) -> IndexedProject:
         """Request that everything is read and indexed again; existing embeddings are reused."""
-        return self._index()
+        return self._request_reindexing()
 
     def invalidate(self, path: str) -> InvalidatedFiles:
-        """Remove a file from the index until it changes, or index_file or reindex is called."""
+        """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
 
-    def _index(self, *paths: str) -> IndexedProject:
+    def _request_reindexing(self, *paths: str) -> IndexedProject:
         record = self._catalog.tenants.get(self._tenant_id)
         by = self._caller.name or _BY
-        return index_again(self._catalog, self._settings, record, paths=paths, by=by)
+        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
 
-    def _run(self, run: str) -> Run:
+    def _get_run(self, run: str) -> Run:
         return Runs(self._catalog.database).get(self._tenant_id, run)

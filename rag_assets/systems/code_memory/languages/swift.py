@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
-from rag_assets.systems.code_memory.manifests import swift_facts as swift_packages
+from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:

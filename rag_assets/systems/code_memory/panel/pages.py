@@ -13,9 +13,9 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.search.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.outlines import shown_name
+from rag_assets.systems.code_memory.outlines import format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 
 _MOST_IN_A_COLUMN: Final = 14
 _COLUMN: Final = 270
@@ -26,12 +26,15 @@ _LONGEST_LABEL: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A node of the picture, in pixels from the picture's upper left corner.
+class PictureBox:
+    """The box of a node in the picture.
 
     Attributes:
-        name: the name of the node; label: its shown name, shortened if it is long.
+        name: the name of the node.
+        label: the name as shown, shortened if it is long.
         about: its type, and its relation to the node before it.
+        x, y: pixels from the upper left corner of the picture.
+        width, height: in pixels.
         first: whether the walk started at it.
     """
 
@@ -46,8 +49,13 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A relation of the picture, as an SVG path and in words."""
+class PictureLine:
+    """The line of a relation in the picture.
+
+    Attributes:
+        path: an SVG path.
+        title: the relation in words.
+    """
 
     path: str
     title: str
@@ -55,23 +63,25 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture; `left_out` is the number of nodes for which there was no room."""
+    """A picture of a walk.
 
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    Attributes:
+        width, height: in pixels.
+        left_out: number of nodes that are left out for lack of room.
+    """
+
+    boxes: tuple[PictureBox, ...]
+    lines: tuple[PictureLine, ...]
     width: int
     height: int
     left_out: int
 
 
-def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
-    """Return the picture of a walk.
-
-    Nodes whose relations lead to a node are on its left; the targets of its relations are on its
-    right.
+def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
+    """Return the picture of a walk, in which relations lead from left to right.
 
     Args:
-        roots: names of the nodes at which it started.
+        roots: names of the nodes at which the walk started.
     """
     steps, kinds = _count_steps(walk, roots)
     columns: dict[int, list[Node]] = {}
@@ -82,15 +92,15 @@ def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
     shown = {step: nodes[:_MOST_IN_A_COLUMN] for step, nodes in columns.items()}
     tallest = max((len(nodes) for nodes in shown.values()), default=0)
     lowest = min(shown, default=0)
-    boxes: dict[str, Box] = {}
+    boxes: dict[str, PictureBox] = {}
     for step, nodes in shown.items():
         top = (tallest - len(nodes)) * _ROW // 2 + _MARGIN
         for row, node in enumerate(nodes):
             about = " · ".join(
                 filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
             )
-            boxes[node.name] = Box(
-                *(node.name, _shorten_name(shown_name(node.name)), about),
+            boxes[node.name] = PictureBox(
+                *(node.name, _shorten_name(format_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
                 first=node.name in roots,
             )
@@ -103,27 +113,30 @@ def build_picture(walk: Walk, roots: Sequence[str]) -> Picture:
     )
 
 
-def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return each node's steps from the roots, negative against relations, and last relation."""
+def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the column of each node, counted from the roots, and the relation that led to it.
+
+    A step against the direction of a relation counts as -1.
+    """
     steps, kinds = dict.fromkeys(roots, 0), {}
-    ways: dict[str, list[tuple[str, str, int]]] = {}
+    neighbours: dict[str, list[tuple[str, str, int]]] = {}
     for relation in walk.relations:
-        ways.setdefault(relation.source, []).append((relation.target, relation.kind, 1))
-        ways.setdefault(relation.target, []).append((relation.source, relation.kind, -1))
+        neighbours.setdefault(relation.source, []).append((relation.target, relation.kind, 1))
+        neighbours.setdefault(relation.target, []).append((relation.source, relation.kind, -1))
     frontier = list(roots)
     while frontier:
         following = []
         for name in frontier:
-            for end, kind, way in ways.get(name, ()):
+            for end, kind, step in neighbours.get(name, ()):
                 if end not in steps:
-                    steps[end] = steps[name] + way
+                    steps[end] = steps[name] + step
                     kinds[end] = kind.replace("_", " ")
                     following.append(end)
         frontier = following
     return steps, kinds
 
 
-def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
+def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[PictureLine]:
     for relation in walk.relations:
         source, target = boxes.get(relation.source), boxes.get(relation.target)
         if source is None or target is None:
@@ -135,12 +148,12 @@ def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
         bend = 26 if forward else -26
         path = f"M{start} {first}C{start + bend} {first} {end - bend} {last} {end} {last}"
         kind = relation.kind.replace("_", " ")
-        title = f"{shown_name(relation.source)} {kind} {shown_name(relation.target)}"
-        yield Line(path, title)
+        title = f"{format_name(relation.source)} {kind} {format_name(relation.target)}"
+        yield PictureLine(path, title)
 
 
 def _shorten_name(name: str) -> str:
-    """Return the end of a long name, because the end says more than the start."""
+    """Shorten a long name to its end, which says more than its start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
 
@@ -151,28 +164,28 @@ _FILE: Final = "file:"
 _T = TypeVar("_T")
 
 
-async def search(visit: Visit) -> Response:
+async def show_search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
     query = _read_parameter(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
     problem = ""
     if query.strip():
         try:
-            request = SearchRequest.of(query=query, caller=_caller(visit))
+            request = SearchRequest.of(query=query, caller=_build_caller(visit))
             found = await visit.backend.retriever.search(visit.tenant_id, request)
         except InvalidRequest as error:
             problem = str(error)
     return visit.html(
-        "search.html", query=query, found=found, problem=problem, shown_name=shown_name
+        "search.html", query=query, found=found, problem=problem, format_name=format_name
     )
 
 
-async def name(visit: Visit) -> Response:
+async def show_name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
     depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
-    walk = Walk()
+    walk = WalkResult()
     if parameter:
         walk = await _walk(visit, parameter, direction=direction, depth=depth)
     roots = walk.start_names
@@ -185,26 +198,28 @@ async def name(visit: Visit) -> Response:
         walk=walk,
         roots=[node for node in walk.nodes if node.name in roots],
         picture=build_picture(walk, roots),
-        shown_name=shown_name,
+        format_name=format_name,
     )
 
 
-async def file(visit: Visit) -> Response:
+async def show_file(visit: Visit) -> Response:
     """Show the definitions of a file, in the order of its lines, and their relations."""
     path = _read_parameter(visit, "path")
     definitions = await _read(
-        visit, lambda walker, caller: walker.symbols(visit.tenant_id, caller, path=path)
+        visit, lambda walker, caller: walker.find_definitions(visit.tenant_id, caller, path=path)
     )
     walk = await _walk(visit, _FILE + path, direction="both", depth=1)
     definitions.sort(key=lambda one: (one.line_start or 0, one.name))
     return visit.html(
-        "file.html", path=path, definitions=definitions, walk=walk, shown_name=shown_name
+        "file.html", path=path, definitions=definitions, walk=walk, format_name=format_name
     )
 
 
-async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> Walk:
-    def walk_from_name(walker: Walker, caller: Caller) -> Walk:
-        return walker.relations(visit.tenant_id, caller, name, direction=direction, depth=depth)
+async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> WalkResult:
+    def walk_from_name(walker: Walker, caller: Caller) -> WalkResult:
+        return walker.walk_from_name(
+            visit.tenant_id, caller, name, direction=direction, depth=depth
+        )
 
     return await _read(visit, walk_from_name)
 
@@ -214,11 +229,11 @@ async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
     backend = visit.backend
     walker = Walker(backend.catalog, backend.reader.policy)
     return await backend.run(
-        visit.tenant_id, visit.session.name, partial(work, walker, _caller(visit))
+        visit.tenant_id, visit.session.name, partial(work, walker, _build_caller(visit))
     )
 
 
-def _caller(visit: Visit) -> Caller:
+def _build_caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
@@ -237,8 +252,8 @@ PANEL = SystemPanel(
     package="rag_assets.systems.code_memory.panel",
     tabs={"": "Search", "/names": "Names"},
     pages=(
-        PanelPage("", search),
-        PanelPage("/names", name),
-        PanelPage("/files", file),
+        PanelPage("", show_search),
+        PanelPage("/names", show_name),
+        PanelPage("/files", show_file),
     ),
 )

@@ -1,14 +1,13 @@
-"""The fact store of code memory: stores labels, relations, and derived routes and tables.
+"""The fact store of code memory: records labels, relations, and derived routes and tables.
 
 It also compares relations in the catalog with the facts in the lake, and repairs them. Symbols and
-edges come from single texts, derived documents from all files of a repository. The lake's own
-comparison finds a lost fact. Relations that follow from that fact are compared after the fact is
-restored.
+edges come from single texts, derived documents from all files of a repository. A lost fact is found
+by the lake's own comparison; its relations are compared after the fact is restored.
 
-Documents are derived at the end of a sync, from the texts that answer searches, and only if no
-document is pending: a part of a repository would yield other tables than the whole. Differences
-become records, which the next listing finds. Labels are compared at the same time with the same
-facts, so even after an interrupted run they are right once this is done.
+Documents are derived at the end of a sync, from the texts that answer searches. This waits until no
+document is pending, because a part of a repository would yield other tables than the whole.
+Differences become records, which the next listing finds. Labels are compared at the same time with
+the same facts, so that they are right even after an interrupted run.
 """
 
 from __future__ import annotations
@@ -65,17 +64,17 @@ from rag_assets.systems.code_memory.derived.scip import (
 )
 from rag_assets.systems.code_memory.pipeline.labelling import (
     SourceMark,
-    changed_labels,
-    derived_configs,
-    due_sources,
+    build_relations_of_texts,
+    find_changed_labels,
+    find_due_sources,
+    find_settled_sources,
+    get_derived_configs,
     get_language,
     is_index,
     is_labelled,
     label_documents,
     load_file_facts,
-    relations_of_texts,
-    settled_sources,
-    survey,
+    read_survey,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations
 from rag_assets.systems.code_memory.sources.records import DerivedConfig
@@ -96,8 +95,8 @@ class RelationDrift:
     Attributes:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
-        orphans: texts that have rows but belong to no build.
-        derived: number of derived documents that differ from those that the files yield, by source.
+        orphans: number of texts that have rows but belong to no build.
+        derived: number of recorded derived documents that differ from new ones, by source.
     """
 
     compared: int = 0
@@ -123,7 +122,7 @@ class RelationDrift:
 
 
 def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents; read-only."""
+    """Compare the rows of a share of the texts, and all derived documents; change nothing."""
     return _compare_share(ctx, share, mend=False)
 
 
@@ -151,7 +150,7 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
             rows.replace_rows(ctx.ref, wrong)
     orphans = rows.orphaned_texts(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
-    # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
+    # If the catalog was reset to an earlier state, these rows may be the only copy.
     if mend and may_delete(ctx):
         _repair_other_rows(ctx, orphans, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
@@ -161,10 +160,10 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
 def _find_differing_relations(
     ctx: TenantContext, texts: Mapping[str, IndexedText]
 ) -> dict[str, Relations]:
-    """Return the relations of those texts whose recorded rows differ from the relations."""
+    """Return the relations of texts whose recorded rows differ from them, by chunk_set_key."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
-    stated = relations_of_texts(ctx, readable)
+    stated = build_relations_of_texts(ctx, readable)
     wanted = rows_to_record(ctx.ref, stated)
     recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
     nothing: frozenset[tuple[object, ...]] = frozenset()
@@ -176,7 +175,7 @@ def _find_differing_relations(
 
 
 def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
-    for one in derivations_as_recorded(ctx):
+    for one in derive_recorded_documents(ctx):
         number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
         if number:
             yield number, one
@@ -195,7 +194,7 @@ def _repair_other_rows(
 
 
 class CodeFacts:
-    """Stores what follows from the facts of source code; see FactStore."""
+    """Records labels, relations and derived documents of source code; see FactStore."""
 
     tables: Sequence[Table] = (document_kinds, symbols, edges, name_uses)
 
@@ -212,8 +211,8 @@ class CodeFacts:
         return get_source_type(definition.role, definition.symbol, kinds, source_type)
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return an object that records the definitions and relations of texts."""
-        relations = relations_of_texts(ctx, media_types)
+        """Return a function that records the definitions and relations of texts."""
+        relations = build_relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
             kept = {key: relation for key, relation in relations.items() if key in texts}
@@ -231,11 +230,11 @@ class CodeFacts:
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether routes and tables are derived from a source."""
-        return source in derived_configs(tenant)
+        return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Withdraw derived routes and tables that would show a source's files to former readers."""
-        derived = derived_configs(ctx.tenant)[source].name
+        """Withdraw routes and tables of a source, which former readers could still see."""
+        derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
     def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
@@ -249,8 +248,7 @@ FACTS = CodeFacts()
 
 
 _MOST_UNRESOLVED: Final = 300
-"""Maximum number of unresolved statements about routes, and about tables, that are kept for each
-group of files with the same readers."""
+"""Maximum unresolved statements about routes, and about tables, kept for each access scope."""
 _SCOPE_CHARACTERS: Final = 12
 _TEXTS_AT_ONCE: Final = 500
 """Number of texts that are read from the lake together."""
@@ -258,11 +256,11 @@ _TEXTS_AT_ONCE: Final = 500
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive documents again for sources with changed files."""
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
         return DerivedWork()
-    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
+    due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
     records, labels = _derive_from_sources(ctx, serving.number, due)
@@ -286,18 +284,18 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
 
 
-def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
-    """Derive documents of sources with up-to-date records again, to compare them.
+def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
+    """Derive documents again for sources with up-to-date records, to compare the records.
 
-    A source is left out if the lake has lost one of its texts, because fewer documents would be
-    derived.
+    A source is left out if the lake has lost one of its texts, because some documents would be
+    missing.
     """
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
         return []
     code = code_catalog(ctx.catalog)
-    settled = settled_sources(ctx.catalog, ctx.tenant, serving.number)
+    settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
     done = {source: mark.fingerprint for source, mark in settled.items()}
     texts = [
         (one.source, one.chunk_set_key)
@@ -313,16 +311,16 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Derive documents from the files of a build, and the labels that differ from the record.
+    """Return the documents derived from the files of a build, and labels that have changed.
 
     Args:
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
         return [], {}
-    configs = derived_configs(ctx.tenant)
+    configs = get_derived_configs(ctx.tenant)
     every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
-    indexed = sorted((one for one in every if one.source in fingerprints), key=_repository)
+    indexed = sorted((one for one in every if one.source in fingerprints), key=_get_repository_key)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     marks = {
@@ -330,9 +328,9 @@ def _derive_from_sources(
     }
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
-    for (source, scope), group in groupby(indexed, key=_repository):
+    for (source, scope), group in groupby(indexed, key=_get_repository_key):
         documents = list(group)
-        surveyed = survey(ctx, documents)
+        surveyed = read_survey(ctx, documents)
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(surveyed.signs, own)
@@ -343,13 +341,13 @@ def _derive_from_sources(
         ]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
-        labels |= changed_labels(documents, {**surveyed.files, **files})
+        labels |= find_changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
         unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
-        marks[source] = marks[source].also_read(languages)
+        marks[source] = marks[source].add_languages(languages)
         if has_index:
             marks[source] = replace(marks[source], reads_texts=True)
         unresolved[source] += (
@@ -357,7 +355,7 @@ def _derive_from_sources(
         )
     of_sources = [
         DerivedRecords(
-            *(source, configs[source].name, mark.stored(ctx.tenant)),
+            *(source, configs[source].name, mark.format(ctx.tenant)),
             records=tuple(records[source]),
             unresolved=tuple(unresolved[source]),
         )
@@ -369,7 +367,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve."""
+    """Return the references that SCIP indexes among the documents of a repository resolve."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -404,12 +402,12 @@ def _read_parsed_texts(
 
 def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a tenant needs a run although no document is pending; None if it needs none."""
-    if due_sources(catalog, tenant, generation):
+    if find_due_sources(catalog, tenant, generation):
         return "routes and tables were derived from files that have changed since"
     return None
 
 
-def _repository(document: CodeDocument) -> tuple[str, str]:
+def _get_repository_key(document: CodeDocument) -> tuple[str, str]:
     return document.source, document.access_scope
 
 

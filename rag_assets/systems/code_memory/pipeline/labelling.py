@@ -1,13 +1,13 @@
-"""Labels documents of source code with the kinds of their definitions (see changed_labels).
+"""Labels: the kinds of the definitions in each document of source code.
 
 Labels are computed over all files of a repository before a slice's versions are created, unless the
-slice cannot change them. A document with changed labels is written again, by this run or the next
-one; its vectors are not computed again.
+slice cannot change them. A document with changed labels is written again by this run or the next
+run; its vectors are not computed again.
 
 The mark of a source is the state of the files from which its derived documents and labels were
 computed. If a slice can change neither, the mark is moved to the state after the slice, so that
-nothing is derived again. The mark is a fingerprint of all documents: if the slice is not published
-as expected, it differs, and all files are read.
+nothing is derived again. The mark is a fingerprint of all documents. So if the slice is not
+published as expected, the mark does not match, and all files are read.
 """
 
 from __future__ import annotations
@@ -53,51 +53,53 @@ from rag_assets.systems.code_memory.symbols.naming import NameStyle
 from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 8
-"""Increase this number when the same files would yield other derived documents or labels."""
-_ALL: Final = "*"
-_TEXTS: Final = "!"
+"""Increased whenever the same files would yield other derived documents or labels."""
+_ALL_LANGUAGES: Final = "*"
+_ALL_TEXTS: Final = "!"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMark:
-    """The state of a source's files for which its derived documents and labels are right.
+    """The state of a source's files that its derived documents and labels match.
 
     Attributes:
         fingerprint: the fingerprint of all documents of the source.
         languages: the languages of the files that the derivation read; None for all files.
-        reads_texts: whether the derivation also read texts, so that files with the same facts may
-            lead to other documents.
+        reads_texts: whether the derivation also read texts. If so, files with equal facts may lead
+            to different documents.
     """
 
     fingerprint: Fingerprint
     languages: frozenset[str] | None
     reads_texts: bool = False
 
-    def also_read(self, languages: frozenset[str] | None) -> SourceMark:
-        """Return the mark after files in further languages were read; None for all languages."""
+    def add_languages(self, languages: frozenset[str] | None) -> SourceMark:
+        """Return the mark after files in more languages were read; None stands for all files."""
         known = self.languages
         both = None if known is None or languages is None else known | languages
         return replace(self, languages=both)
 
-    def stored(self, tenant: Tenant) -> str:
-        """Return the mark in the form in which the catalog stores it: a key, and the languages."""
-        names = [_ALL] if self.languages is None else sorted(self.languages)
-        names = [_TEXTS] if self.reads_texts else names
-        return f"{_key(tenant, self.fingerprint)}:{','.join(names)}"
+    def format(self, tenant: Tenant) -> str:
+        """Return the mark as the catalog stores it: a key, and the languages."""
+        names = [_ALL_LANGUAGES] if self.languages is None else sorted(self.languages)
+        names = [_ALL_TEXTS] if self.reads_texts else names
+        return f"{_compute_mark_key(tenant, self.fingerprint)}:{','.join(names)}"
 
 
-def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
+def get_derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
     """Return a tenant's sources of derived documents, by the source they are derived from."""
     return {source.of: source for source in tenant.sources if isinstance(source, DerivedConfig)}
 
 
-def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
+def find_due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
     """Return the current fingerprint of each source with outdated derived documents."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
 
 
-def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
+def find_settled_sources(
+    catalog: Catalog, tenant: Tenant, generation: int
+) -> dict[str, SourceMark]:
     """Return the sources whose derived documents are up to date, with their mark."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: mark for source, _, mark in compared if mark is not None}
@@ -106,25 +108,25 @@ def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[s
 def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
 ) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
-    """Yield each source with its current fingerprint, and its mark if that is up to date."""
-    configs = derived_configs(tenant)
+    """Yield each source with its current fingerprint, and its mark if the mark is up to date."""
+    configs = get_derived_configs(tenant)
     if not configs:
         return
     derivations = code_catalog(catalog).derivations
     recorded = derivations.recorded(tenant.id)
     for source, fingerprint in derivations.fingerprints(tenant.id, generation, configs).items():
         key, _, names = recorded.get(source, "").partition(":")
-        is_whole = names in {_ALL, _TEXTS}
-        languages = None if is_whole else frozenset(filter(None, names.split(",")))
-        is_settled = key == _key(tenant, fingerprint)
-        mark = SourceMark(fingerprint, languages, names == _TEXTS)
+        has_all = names in {_ALL_LANGUAGES, _ALL_TEXTS}
+        languages = None if has_all else frozenset(filter(None, names.split(",")))
+        is_settled = key == _compute_mark_key(tenant, fingerprint)
+        mark = SourceMark(fingerprint, languages, names == _ALL_TEXTS)
         yield source, fingerprint, mark if is_settled else None
 
 
-def _key(tenant: Tenant, fingerprint: Fingerprint) -> str:
-    # Only if the tenant has own frameworks: the keys of other tenants must not change.
+def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
+    # A tenant without own frameworks has the same key as before there were own frameworks.
     own = [tenant.own_frameworks] if tenant.own_frameworks else []
-    # As texts: JSON's numbers are not exact beyond 64 bits.
+    # Written as text, because numbers beyond 64 bits are not exact in JSON.
     sums = [str(one) for one in fingerprint]
     return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
 
@@ -140,8 +142,7 @@ _STYLES: Mapping[str, NameStyle] = {
     "sql": "sql",
     **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
 }
-"""How names are qualified, by language; in other languages, names are known only in their own
-file."""
+"""How names are qualified, by language; in other languages, a name is only known in its file."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
@@ -152,18 +153,18 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
-    step = _Step(ctx, parsed, former, _find_settled_sources(ctx, work))
-    if step.keeps_labels():
-        step.move_marks()
+    change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
+    if change.keeps_labels():
+        change.move_marks()
         return 0
     changed: dict[str, Mapping[str, str]] = {}
     documents = _list_documents(ctx, work, parsed)
     for files in _iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
-        surveyed = survey(ctx, labelled)
+        surveyed = read_survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
         whole = load_file_facts(ctx, python) if is_of_django(surveyed.signs) else {}
-        changed |= changed_labels(files, {**surveyed.files, **whole})
+        changed |= find_changed_labels(files, {**surveyed.files, **whole})
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
@@ -182,14 +183,14 @@ def is_index(document: CodeDocument) -> bool:
     return document.media_type == MEDIA_TYPE
 
 
-def changed_labels(
+def find_changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the kinds of definitions of those documents for which they differ from the record.
+    """Return the labels of documents with labels that differ from the recorded labels.
 
     Args:
         documents: the documents of one repository.
-        files: the facts of files, by document; at least of those that are labelled.
+        files: the facts of files, by document; at least of labelled documents.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
@@ -210,11 +211,11 @@ def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, Source
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None or serving.number != number or work.is_superseded:
         return {}
-    return settled_sources(ctx.catalog, ctx.tenant, number)
+    return find_settled_sources(ctx.catalog, ctx.tenant, number)
 
 
-class _Step:
-    """The step of a build from before a slice to after it, judged only by the slice's documents.
+class _SliceChange:
+    """The change of a build by a slice, judged only by the documents of the slice.
 
     Args:
         parsed: the documents of the slice with their new texts, by id.
@@ -235,8 +236,8 @@ class _Step:
     def keeps_labels(self) -> bool:
         """Return whether the slice cannot change any label.
 
-        This is the case if the labels are up to date with the build, and if the facts that decide
-        labels are the same in the new and in the former texts of the documents.
+        This requires that the labels match the build, and that the new and former texts of the
+        documents have the same facts that decide labels.
         """
         labelled = {
             new.source
@@ -251,7 +252,7 @@ class _Step:
         )
 
     def move_marks(self) -> None:
-        """Move the marks of sources with the same derived documents after the slice."""
+        """Move the marks of sources whose derived documents the slice does not change."""
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
@@ -264,7 +265,7 @@ class _Step:
                         mark.fingerprint, before, after, strict=True
                     )
                 )
-                moved[source] = replace(mark, fingerprint=(first, second)).stored(self._ctx.tenant)
+                moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
         if moved:
             self._ctx.guard()
             code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
@@ -275,7 +276,7 @@ class _Step:
         return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
-        """Return whether one document changes nothing that is derived from its source."""
+        """Return whether a document's change leaves the derived documents of its source as is."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
@@ -306,19 +307,19 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The few facts of all files of a repository that determine how much more must be read.
+    """The few facts of a repository's files that show which other facts must be read.
 
     Attributes:
-        signs: the signs of all files; see find_signs.
-        files: the facts that decide labels, by document; in a repository that uses Django, all
-            facts of Python files do.
+        signs: the signs of all files; see list_signs.
+        files: the facts that decide labels, by document. In a repository that uses Django, all
+            facts of Python files decide labels.
     """
 
     signs: frozenset[str]
     files: Mapping[str, FileFacts]
 
 
-def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
+def read_survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     """Read the signs of one repository's documents, and the facts that decide their labels."""
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
@@ -329,13 +330,13 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
 
 
-def relations_of_texts(
+def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
-        media_types: the media types of documents that have the texts, by chunk_set_key.
+        media_types: the media types of the texts, by chunk_set_key.
     """
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
@@ -364,13 +365,13 @@ def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
 def _list_documents(
     ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
-    """Return the documents that the build has after this slice, each with its newest facts."""
+    """Return the documents of the build after this slice, each with its newest facts."""
     indexed = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 
 def _iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
-    """Yield the documents of each source and scope separately, so that scopes stay independent."""
+    """Yield the documents of each source and access scope separately."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
         return document.source, document.access_scope
@@ -389,7 +390,7 @@ def _language(media_type: str | None) -> str:
 
 
 def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
-    """Return the facts of documents with their paths, by document, in the given order."""
+    """Return the facts of documents with their paths, by document, in the order of `documents`."""
     found = {
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)
@@ -400,7 +401,7 @@ def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> di
 def _is_label_fact(kind: str) -> bool:
     """Return whether labels or documents are derived from facts of a kind.
 
-    The index of a file's names is not needed, and is larger than all its other facts.
+    All kinds are needed except the index of a file's names, which is larger than all other facts.
     """
     return kind != USES
 
@@ -420,7 +421,7 @@ def _read_facts(
     by_text: dict[str, list[CodeDocument]] = {}
     for document in documents:
         by_text.setdefault(document.chunk_set_key, []).append(document)
-    # The lake sorts its rows by these keys: a batch of neighbours is read from few row groups.
+    # The lake sorts its rows by these keys, so a batch in order is read from few row groups.
     for batch in batched(sorted(by_text), _BATCH):
         with _pause_collector():
             found = ctx.lake.facts(batch, wants_kind)

@@ -1,4 +1,4 @@
-"""Nodes and relations of repositories, with user-facing names."""
+"""Nodes and relations of repositories, and their user-facing names."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ PREFIXES = {
 }
 """Source type of a node that is not a definition, by the prefix of its name."""
 
-_OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
+_DOCUMENT_RELATIONS = {"adr": "decides", "known_bug": "bug_in"}
+"""User-facing name of `documents` edges, by the source type of the document."""
 _CODE = "code"
 _TEST = "test"
-OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes", "uses"})
+TEST_EDGES = frozenset({"imports", "calls", "makes", "requests", "touches", "takes", "uses"})
 """Kinds of edges that are shown as `tests` if a test file states them."""
 _UNIT_ROLES = {
     "method": "method",
@@ -54,8 +55,8 @@ _UNIT_ROLES = {
     "run": "derived",
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
-"""Displayed names of the tools that resolve relations, by the relation's `how`."""
-_MOST_MET: Final = 16_384
+"""Displayed name of the tool that resolved a relation, by the relation's `how`."""
+_MOST_CACHED_NODES: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 
 NodeKey: TypeAlias = tuple[str, str]
@@ -72,8 +73,9 @@ class Node:
         repository: its source; names are unique only within a repository.
         uri: the URI of the document that defines it; None if it is not a definition.
         line_start, line_end: first and last line in that document.
-        content_hash: the hash of the text embedded for it; None without a chunk of its own.
-        document_id, symbol: the document, and the name of its entry within that document's text.
+        content_hash: the hash of the text embedded for it; None if it has no separate chunk.
+        document_id: the document that defines it.
+        symbol: the name of its chunk in that document.
     """
 
     name: str
@@ -89,11 +91,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge under its user-facing name, with its evidence.
+    """A relation between two nodes, with its evidence.
 
     Attributes:
+        kind: its user-facing name.
         source, target: names of nodes in one repository.
-        how: see relations.relations.How; for a use by name, "name" or "possible".
+        how: see relations.relations.How; "name" or "possible" for a use found by name.
         confidence: 0 to 1.
         uri, line_start, line_end: location of the evidence.
         evidence: the text of the evidence, at most 200 characters.
@@ -111,7 +114,7 @@ class Relation:
 
 
 def get_stating_node(edge: FoundEdge) -> str:
-    """Return the node that states an edge; the file if no definition in it states the edge."""
+    """Return the name of the node that states an edge: a definition, or else the file."""
     return edge.stated_of or FILE + edge.uri
 
 
@@ -140,9 +143,9 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
     path = path_from_uri(edge.uri)
     if edge.kind == "documents":
-        return _OF_PLACES.get(type_of_place(path), edge.kind)
+        return _DOCUMENT_RELATIONS.get(type_of_place(path), edge.kind)
     inner = target.uri is not None and is_test(path_from_uri(target.uri))
-    if edge.kind in OF_TESTS and is_test(path) and not inner:
+    if edge.kind in TEST_EDGES and is_test(path) and not inner:
         return "tests"
     if edge.kind == "takes" and _is_model_policy(get_stating_node(edge), target):
         return "authorizes"
@@ -150,13 +153,13 @@ def _name_relation(edge: FoundEdge, target: Node) -> str:
 
 
 def _is_model_policy(source: str, target: Node) -> bool:
-    """Return whether a definition belongs to a model's policy, which Laravel finds by its name."""
+    """Return whether a definition is in the class that Laravel uses as the policy of a model."""
     owner, model = source.partition("::")[0], target.name
     short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
     return target.source_type == "model" and short == f"{wanted}Policy"
 
 
-@lru_cache(_MOST_MET)
+@lru_cache(_MOST_CACHED_NODES)
 def build_node(one: FoundSymbol) -> Node:
     """Return the node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")
@@ -173,19 +176,22 @@ def build_node(one: FoundSymbol) -> Node:
 
 
 def _get_chunk_name(local: str) -> str | None:
-    """Return the name of a definition's chunk: for a setting its first key; for a file ""."""
+    """Return the name of a definition's chunk; None for a setting without a key.
+
+    The chunk of a setting has the name of its first key.
+    """
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
     return local.removeprefix(ENV)
 
 
-def other_node(name: str, repository: str) -> Node:
-    """Return a node that is not a definition; its type follows from the name's prefix."""
+def build_other_node(name: str, repository: str) -> Node:
+    """Return the node of a name with a prefix, such as `table:invoices`."""
     kind = next(kind for prefix, kind in PREFIXES.items() if name.startswith(prefix))
     return Node(name, kind, repository)
 
 
-def file_node(name: str, repository: str) -> Node:
+def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
     kind = type_of_place(path_from_uri(uri))
@@ -197,7 +203,7 @@ def file_node(name: str, repository: str) -> Node:
 def find_defining_files(
     keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> dict[NodeKey, NodeKey]:
-    """Return the files that define nodes, each with the first of the nodes that it defines."""
+    """Map each file that defines nodes to the first of these nodes."""
     first: dict[NodeKey, NodeKey] = {}
     for key in keys:
         node = nodes.get(key)
@@ -206,7 +212,7 @@ def find_defining_files(
     return first
 
 
-def class_of_constructor(name: str) -> str:
+def get_class_of_constructor(name: str) -> str:
     """Return the class that a constructor belongs to; "" for any other name."""
     owner, separator, method = name.rpartition("::")
     return owner if separator and method == "__construct" else ""

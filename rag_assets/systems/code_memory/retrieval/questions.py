@@ -1,8 +1,8 @@
-"""Questions about source code: what they ask for, and answers about names that do not exist.
+"""Questions about source code: report unknown names, and ask the user to clarify a question.
 
-A name in the form of a symbol is known if a definition or a file has this name. It is also known if
-every part of it occurs in the text of a readable document. Ordinary words are never reported. If no
-passage is near enough to a question, the answer asks back and lists the nearest names.
+A name in the form of a symbol is known if a definition or a file has this name, or if every part of
+it occurs in the text of a readable document. Ordinary words are never reported as unknown. If no
+passage is near enough to a question, the answer is a question that lists the nearest names.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
-from rag_assets.systems.code_memory.retrieval.asked import asked_kinds, asked_names
-from rag_assets.systems.code_memory.retrieval.steps.walk import Views
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.question_subject import (
+    find_question_kinds,
+    find_question_names,
+)
+from rag_assets.systems.code_memory.retrieval.steps.walk import RelationViews
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
@@ -34,8 +37,8 @@ _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
 _PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
-"""Characters that are removed before names are compared; digits are among them, as nobody misspells
-numbers."""
+"""Characters that are removed before names are compared. They include digits, which are rarely
+misspelt."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -44,13 +47,13 @@ _UNKNOWN: Final = (
 )
 
 
-def build_clarification(view: View, query: str, *, first: str = "") -> Clarification:
-    """Return a question to the user that lists definitions with names similar to a question's.
+def build_clarification(view: RelationView, query: str, *, first: str = "") -> Clarification:
+    """Return a question to the user that lists definitions with names similar to the query.
 
     Args:
         first: names with this prefix are listed first.
     """
-    names = nearest_names(view, query, first=first)
+    names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_UNKNOWN)
     listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
@@ -58,14 +61,14 @@ def build_clarification(view: View, query: str, *, first: str = "") -> Clarifica
     return Clarification(question, tuple(names))
 
 
-def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
-    """Return the names of definitions most similar to a question or a name, the nearest first."""
+def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> list[str]:
+    """Return the names of definitions most similar to a question or a name, nearest first."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
     like: list[FoundSymbol] = []
     for tried in _list_search_attempts(words, whole if is_name else ""):
-        like = [one for stems in tried for one in view.like(stems, _LOOKED_AT)]
+        like = [one for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
         if any(found_symbol.name.startswith(first) for found_symbol in like):
             break
     if any(found_symbol.name.startswith(first) for found_symbol in like):
@@ -95,7 +98,7 @@ def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str
 
 
 def _shorten_name(found_symbol: FoundSymbol) -> str:
-    """Return a name in its usual short form."""
+    """Return the short form of a definition's name: without prefix or namespace."""
     for prefix in ("route:", "table:"):
         if found_symbol.name.startswith(prefix):
             return found_symbol.name.removeprefix(prefix)
@@ -103,7 +106,7 @@ def _shorten_name(found_symbol: FoundSymbol) -> str:
 
 
 def _rate_similarity(name: str, words: list[str]) -> float:
-    """Return the similarity of a name to the words: that of its most similar word."""
+    """Return the similarity of a name to the most similar of several words, from 0 to 1."""
     bare = _PLAIN.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)
 
@@ -112,16 +115,24 @@ _SYMBOL: Final = re.compile(
     r"\w+(?:::|->|@|#|\\)\w[\w\\:@#>-]*|[A-Z]\w*\.\w+|_*[a-z]\w*[A-Z]\w*|_*[A-Z]\w*[a-z]\w*[A-Z]\w*"
     r"|\w+_\w+"
 )
-"""Matches names that nobody uses in prose: qualified, in camel case, or in snake case."""
+"""Matches names that do not occur in prose: qualified, in camel case, or in snake case."""
 _MOST_NAMES: Final = 4
 _ENTRIES_LOOKED_AT: Final = 10
-"""Maximum entries read per part of a name; the first ones may belong to unreadable documents."""
-_GIVEN: Final = ("route_name", "controller_class", "table_name")
+"""Maximum entries read per part of a name; some may belong to documents the caller may not read."""
+_TABLE_FIELD: Final = "table_name"
+_NAME_FIELDS: Final = ("route_name", "controller_class", _TABLE_FIELD)
+"""Fields of a request that contain a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class _AskedName:
-    """A name in a field of a request, as written, and as relations store it."""
+class _QuestionName:
+    """A name in a request.
+
+    Attributes:
+        field: the field of the request that contains it.
+        name: the name as written.
+        lookup: the name as relations store it.
+    """
 
     field: str
     name: str
@@ -131,66 +142,66 @@ class _AskedName:
 async def report_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
-    """Add warnings about names in the question that no readable file contains to an answer.
+    """Return an answer with a warning about each name that no readable file contains.
 
-    A question that consists of such names gets no hits, because matches by meaning would be
-    guesses. The same applies if a given route, controller or table occurs in no text.
+    All hits are removed if the question consists of such names, because matches by meaning would be
+    guesses. The same applies if `route_name`, `controller_class` or `table_name` is such a name.
     """
-    view = await run_sync(Views(services).view, progress)
+    view = await run_sync(RelationViews(services).get_view, progress)
     request = progress.search.request
     candidates = await run_sync(partial(_find_undefined_names, view, request))
     unknown = [
         candidate
         for candidate in candidates
-        if not await _occurs_in_texts(services, progress, candidate)
+        if not await _occurs_in_texts(services, progress, candidate.name)
     ]
     if not unknown:
         return answer
-    nearest = await run_sync(lambda: [nearest_names(view, one.name) for one in unknown])
+    nearest = await run_sync(lambda: [find_nearest_names(view, one.name) for one in unknown])
     problems = [
         _describe_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)
     ]
-    found = tuple(map(UnmatchedFilter, [one.field for one in unknown], problems))
-    answer = replace(answer, warnings=(*answer.warnings, *found))
-    asked = asked_names(request.query)
+    warnings = map(UnmatchedFilter, [one.field for one in unknown], problems)
+    answer = replace(answer, warnings=(*answer.warnings, *warnings))
+    in_question = find_question_names(request.query)
     in_query = [one for one in unknown if one.field == "query"]
-    consists_of_unknown = asked.is_bare and len(in_query) >= len(asked.names)
-    is_named = progress.walked is not None and bool(progress.walked.leading)
-    if is_named or not (consists_of_unknown or len(in_query) < len(unknown)):
+    consists_of_unknown = in_question.is_bare and len(in_query) >= len(in_question.names)
+    has_exact_match = progress.walked is not None and bool(progress.walked.leading)
+    if has_exact_match or not (consists_of_unknown or len(in_query) < len(unknown)):
         return answer
-    names = tuple(dict.fromkeys(name for of_one in nearest for name in of_one))
+    names = tuple(dict.fromkeys(name for similar in nearest for name in similar))
     asking = Clarification(" ".join(problems), names)
     return replace(answer, hits=(), omitted=0, needs_clarification=True, clarification=asking)
 
 
-def _find_undefined_names(view: View, request: SearchRequest) -> list[_AskedName]:
-    """Return the names of a request that no definition and no file has."""
-    asked: list[_AskedName] = []
-    for field in _GIVEN:
-        name = getattr(request, field)
-        if name:
-            plain = name.removeprefix(TABLE)
-            asked.append(_AskedName(field, plain, TABLE + plain if field == _GIVEN[2] else name))
-    names = asked_names(request.query).names
-    asked += [_AskedName("query", one, one) for one in names if _SYMBOL.fullmatch(one)]
-    return [asked_name for asked_name in asked[:_MOST_NAMES] if not _is_defined(view, asked_name)]
+def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[_QuestionName]:
+    """Return the names in a request that are not the name of a definition or a file."""
+    names: list[_QuestionName] = []
+    for field in _NAME_FIELDS:
+        value = getattr(request, field)
+        if value:
+            plain = value.removeprefix(TABLE)
+            lookup = TABLE + plain if field == _TABLE_FIELD else value
+            names.append(_QuestionName(field, plain, lookup))
+    in_query = find_question_names(request.query).names
+    names += [_QuestionName("query", one, one) for one in in_query if _SYMBOL.fullmatch(one)]
+    return [name for name in names[:_MOST_NAMES] if not _is_defined(view, name)]
 
 
-def _is_defined(view: View, asked_name: _AskedName) -> bool:
+def _is_defined(view: RelationView, name: _QuestionName) -> bool:
     if (
-        view.named(asked_name.lookup)
-        or view.find_by_suffix(asked_name.name)
-        or view.files_called(asked_name.name)
+        view.find_by_name(name.lookup)
+        or view.find_by_suffix(name.name)
+        or view.find_files_by_suffix(name.name)
     ):
         return True
-    return asked_name.field == _GIVEN[2] and bool(view.edges([asked_name.lookup], "in").edges)
+    edges = view.find_edges_of_names([name.lookup], "in") if name.field == _TABLE_FIELD else None
+    return edges is not None and bool(edges.edges)
 
 
-async def _occurs_in_texts(
-    services: SearchServices, progress: SearchProgress, asked_name: _AskedName
-) -> bool:
+async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, name: str) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
-    parts = [part for part in name_parts(asked_name.name, folded=False) if part]
+    parts = [part for part in name_parts(name, folded=False) if part]
     if not parts:
         return False
     if progress.scopes is None:
@@ -222,12 +233,12 @@ class CodeQuestions:
 
     def topic(self, query: str) -> str:
         """Return the question without the words that ask for a kind of definition."""
-        return asked_kinds(query).topic
+        return find_question_kinds(query).topic
 
     def consists_of_names(self, query: str) -> bool:
         """Return whether a question consists only of names in the form of identifiers."""
-        asked = asked_names(query)
-        return asked.is_bare and asked.relational
+        asked = find_question_names(query)
+        return asked.is_bare and asked.is_relational
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
@@ -236,7 +247,7 @@ class CodeQuestions:
         answer = await report_unknown_names(services, progress, answer)
         if not answer.needs_clarification or answer.clarification is not None:
             return answer
-        view = await run_sync(Views(services).view, progress)
+        view = await run_sync(RelationViews(services).get_view, progress)
         asking = await run_sync(partial(build_clarification, view, progress.search.request.query))
         return replace(answer, clarification=asking)
 

@@ -1,8 +1,8 @@
-"""Uses by name: the places that name a definition, split into certain and possible uses.
+"""Uses by name: places that name a definition, divided into certain and possible uses.
 
-The catalog stores the names that each file uses, with their lines, but not what they refer to. That
-is resolved on request from the imports of the file, the definitions with the same name and the
-enclosing class. If these do not decide it, the place is a possible use of each definition.
+The catalog stores the names in each file with their lines, but not the definitions that they refer
+to. These are resolved on request from the imports of the file, the definitions with the same name
+and the enclosing class. If this does not decide, the place is a possible use of each definition.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
 from rag_assets.systems.code_memory.languages.tags import get_language_family, tag_languages
-from rag_assets.systems.code_memory.reading import language_of_type
+from rag_assets.systems.code_memory.reading import get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
-from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, View
+from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
@@ -34,11 +34,9 @@ MOST_FILES: Final = 400
 MOST_TARGETS: Final = 60
 """Maximum number of definitions to look up at once."""
 MOST_CANDIDATES: Final = 20
-"""Number of definitions of one name above which its possible uses are only counted, not resolved by
-the relations of the code around them."""
+"""Number of definitions of one name above which possible uses of the name are only counted."""
 _SOURCES_AT_ONCE: Final = 50
-"""Number of definitions whose relations are read at once; more would often exceed a view's
-limit."""
+"""Number of definitions whose relations are read at once; more could exceed the view's limit."""
 
 StatedUse: TypeAlias = tuple[str, int, str]
 """URI, line and name of a use that a relation states."""
@@ -58,9 +56,9 @@ _MENTIONS: Final = frozenset({"mention", "comment"})
 _CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
 """Confidence of certain uses, by `how` of their relation."""
 BY_INDEX: Final = EVIDENCE_NAMES["scip"]
-"""Why a use is certain if an index resolves the name at its place."""
+"""Why a use is certain if a SCIP index resolves the name at its place."""
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
-"""Matches names that libraries rarely share: names of several words, and names of types."""
+"""Matches names that rarely occur in libraries too: names of several words, and names of types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +67,12 @@ class Use:
 
     Attributes:
         target: the name of the definition.
-        name: the name as written there.
-        receiver: the last name in front of it; "" without a receiver.
+        name: the name as written.
+        receiver: the last name before the dot; "" without a receiver.
         repository: the repository of its file.
         within: the innermost definition around it; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
-        candidates: number of definitions with this name that the place could refer to.
+        candidates: number of definitions to which the name may refer.
     """
 
     target: str
@@ -95,7 +93,7 @@ class Use:
 
     @property
     def relation(self) -> Relation:
-        """Return the use as a relation to its target."""
+        """Return the use as a relation from its source to its target."""
         kind = _RELATIONS[self.kind]
         if kind != "mentions" and is_test(path_from_uri(self.uri)):
             kind = "tests"
@@ -111,13 +109,13 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class UsesFound:
-    """The uses of some definitions.
+class FoundUses:
+    """The uses of definitions.
 
     Attributes:
         certain: the certain uses, sorted by file and line.
-        possible: the possible uses, the most likely first.
-        omitted: minimum number of places and definitions that were counted but not read.
+        possible: the possible uses, most likely first.
+        omitted: number of places and definitions that were not read; a lower bound.
     """
 
     certain: tuple[Use, ...] = ()
@@ -125,7 +123,7 @@ class UsesFound:
     omitted: int = 0
 
 
-NO_USES: Final = UsesFound()
+NO_USES: Final = FoundUses()
 
 
 class _Target(NamedTuple):
@@ -134,8 +132,9 @@ class _Target(NamedTuple):
     Attributes:
         name: the last part of its name.
         owner: the last part of the name of the definition that contains it; "" if there is none.
-        holder: the qualified name of the definition that contains it; "" if there is none.
-        stem: the stem of its file, as imports name it.
+        holder: the qualified name of the type that contains it; "" if there is none.
+        stem: the name of its file in imports.
+        family: the family of its language; see get_language_family.
     """
 
     node: Node
@@ -147,7 +146,7 @@ class _Target(NamedTuple):
 
 
 @dataclass(slots=True)
-class _File:
+class _FileUses:
     """A file with its uses of the requested names."""
 
     row: FoundNameUses
@@ -159,48 +158,47 @@ class _File:
 
     @property
     def language(self) -> str:
-        return language_of_type(find_repository_type(self.path) or "")
+        return get_language_of_type(find_repository_type(self.path) or "")
 
-    def imports(self, name: str) -> bool:
+    def has_import_of(self, name: str) -> bool:
         """Return whether an import in this file contains a name."""
         found = self.names.get(name)
         return found is not None and any(use.kind == "import" for use in found.uses)
 
 
-def uses_of_nodes(
-    view: View, nodes: Iterable[Node], *, stated: Collection[Relation] = ()
-) -> UsesFound:
+def find_uses_of_nodes(
+    view: RelationView, nodes: Iterable[Node], *, stated: Collection[Relation] = ()
+) -> FoundUses:
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known relations. Their own lines are left out. A relation stands for all equal calls
-            in its source, but has only the line of the first.
+        stated: known relations. Uses on their lines are left out. A relation has only the line of
+            the first of several equal calls in its source.
     """
-    found = [one for node in nodes if (one := _target(node)) is not None]
+    found = [one for node in nodes if (one := _build_target(node)) is not None]
     targets = found[:MOST_TARGETS]
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
-        return UsesFound()
+        return FoundUses()
     other_names = dict.fromkeys(
         name
         for target in targets
         for name in (target.owner, target.stem)
         if name and name not in wanted
     )
-    names = view.name_uses([*wanted], [*other_names], MOST_ROWS)
-    files = _files(names.rows)
-    omitted = len(found) - len(targets) + int(names.is_cut)
-    return _Resolving(view, targets, files, stated, omitted=omitted).found()
+    rows, is_cut = view.find_name_uses([*wanted], [*other_names], MOST_ROWS)
+    omitted = len(found) - len(targets) + int(is_cut)
+    return _UseResolver(view, targets, _group_by_file(rows), stated, omitted=omitted).resolve()
 
 
-class _Resolving:
-    """Resolves the places where the names of some definitions are used."""
+class _UseResolver:
+    """Resolves the places that contain the names of definitions."""
 
     def __init__(
         self,
-        view: View,
+        view: RelationView,
         targets: Sequence[_Target],
-        files: Sequence[_File],
+        files: Sequence[_FileUses],
         stated: Collection[Relation],
         *,
         omitted: int,
@@ -210,13 +208,13 @@ class _Resolving:
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
         for relation in stated:
             self._stated.add(
-                (relation.uri, relation.line_start, _last_part(relation.target, relation.uri))
+                (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
             )
             self._evidence[relation.source, relation.target].append(relation.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
-        for one in view.within_any([file.row.uri for file in read]):
+        for one in view.list_definitions([file.row.uri for file in read]):
             self._symbols[one.uri].append(one)
         self._candidates: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
@@ -224,16 +222,16 @@ class _Resolving:
         for file in read:
             family = get_language_family(file.language)
             for one in self._symbols[file.row.uri]:
-                last = _last_part(one.name, one.uri)
+                last = _get_last_part(one.name, one.uri)
                 if last in names:
                     self._candidates[file.row.source, family, last].add(one.name)
                     of_name = self._by_file[file.row.source, last]
                     of_name.setdefault(one.uri, set()).add(one.name)
         self._one_method = self._find_implemented_methods(view)
-        self._elsewhere = self._resolved_elsewhere(view)
-        self._exact = self._resolved_by_index(view)
+        self._elsewhere = self._find_stated_targets(view)
+        self._exact = self._find_scip_targets(view)
 
-    def found(self) -> UsesFound:
+    def resolve(self) -> FoundUses:
         """Return all uses."""
         certain: dict[tuple[str, int, str], Use] = {}
         possible: dict[tuple[str, int, str], Use] = {}
@@ -245,17 +243,17 @@ class _Resolving:
                 places = file.names[target.name]
                 omitted += places.omitted
                 for place in places.uses:
-                    use = self._use(target, file, place)
+                    use = self._resolve_use(target, file, place)
                     if use is not None:
                         key = use.uri, use.line, use.name
                         (certain if use.why else possible).setdefault(key, use)
         left = [use for key, use in possible.items() if key not in certain]
-        left.sort(key=lambda use: (*self._rank(use), use.uri, use.line))
+        left.sort(key=lambda use: (*self._get_rank_key(use), use.uri, use.line))
         ordered = sorted(certain.values(), key=lambda use: (use.uri, use.line))
-        return UsesFound(tuple(ordered), tuple(left), omitted)
+        return FoundUses(tuple(ordered), tuple(left), omitted)
 
-    def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
-        """Return the use of a definition at a place; None if it is already known or not a use."""
+    def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
+        """Return the use of a definition at a place; None if it is known already, or not a use."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -274,10 +272,10 @@ class _Resolving:
         if others and target.node.name not in others:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
-        within = _innermost(self._symbols[row.uri], place.line)
-        is_in_namesake = within is not None and _last_part(within.name, row.uri) == target.name
+        within = _find_innermost(self._symbols[row.uri], place.line)
+        is_in_namesake = within is not None and _get_last_part(within.name, row.uri) == target.name
         if is_in_namesake and place.kind in _MENTIONS and not place.receiver:
-            return None  # The place is the head of another definition with this name.
+            return None  # The place is in the first line of another definition with this name.
         why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
         return Use(
@@ -288,7 +286,7 @@ class _Resolving:
     def _explain_certainty(
         self,
         target: _Target,
-        file: _File,
+        file: _FileUses,
         place: NameUse,
         within: FoundSymbol | None,
         candidates: Collection[str],
@@ -312,9 +310,9 @@ class _Resolving:
         return self._explain_single_name(target, file, place, candidates)
 
     def _explain_single_name(
-        self, target: _Target, file: _File, place: NameUse, candidates: Collection[str]
+        self, target: _Target, file: _FileUses, place: NameUse, candidates: Collection[str]
     ) -> str:
-        """Return why a name that could mean only one method is a certain use; "" if it is not."""
+        """Return why a name can only refer to this definition; "" if it may refer to others."""
         if place.receiver and _WORDS.search(target.name) is None:
             return ""
         if len({*candidates, target.node.name}) == 1:
@@ -325,7 +323,7 @@ class _Resolving:
         return "only method" if is_one else ""
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
-        """Return whether a relation of the same definition states a call that is written alike."""
+        """Return whether the same definition has a known call with the same text."""
         if place.kind != "call":
             return False
         before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
@@ -333,15 +331,20 @@ class _Resolving:
         return any(map(written.search, self._evidence.get((within.name, target.node.name), ())))
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether the target's holder contains one more definition with this name."""
+        """Return whether the target's holder contains another definition with this name."""
         return any(
             candidate != target.node.name and is_within(candidate, target.holder)
             for candidate in candidates
         )
 
-    def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
-        """Return why a bare name means a definition: same file, import or same package."""
-        places = self._places(target)
+    def _explain_bare_name(
+        self, target: _Target, file: _FileUses, candidates: Collection[str]
+    ) -> str:
+        """Return why a name without receiver refers to a definition; "" if that is not certain.
+
+        The reason is the same file, an import, or the same package.
+        """
+        places = self._get_definition_files(target)
         if file.row.uri == target.node.uri:
             return "same file" if len(places[file.row.uri]) == 1 else ""
         if target.holder and not target.name[:1].isupper():
@@ -350,11 +353,15 @@ class _Resolving:
         if same_file:
             return ""
         if (
-            file.imports(target.name)
-            or file.imports(target.stem)
-            or (target.owner != "" and file.imports(target.owner))
+            file.has_import_of(target.name)
+            or file.has_import_of(target.stem)
+            or (target.owner != "" and file.has_import_of(target.owner))
         ):
-            imported = [uri for uri in places if file.imports(_stem(uri)) or uri == target.node.uri]
+            imported = [
+                uri
+                for uri in places
+                if file.has_import_of(_get_stem(uri)) or uri == target.node.uri
+            ]
             if len(imported) <= 1:
                 return "import"
         language = tag_languages().get(file.language)
@@ -365,15 +372,18 @@ class _Resolving:
                 return "same package"
         return ""
 
-    def _places(self, target: _Target) -> dict[str, set[str]]:
+    def _get_definition_files(self, target: _Target) -> dict[str, set[str]]:
         """Return the definitions with the target's name, by file."""
         found = self._by_file[target.node.repository, target.name]
         if target.node.uri is not None:
             found.setdefault(target.node.uri, set()).add(target.node.name)
         return found
 
-    def _find_implemented_methods(self, view: View) -> set[tuple[str, str, str]]:
-        """Return the names whose definitions are one method and its implementations."""
+    def _find_implemented_methods(self, view: RelationView) -> set[tuple[str, str, str]]:
+        """Return the names that only one method and its implementations have.
+
+        Each name has its repository and its language family.
+        """
         several = {
             key: names
             for key, names in self._candidates.items()
@@ -391,8 +401,8 @@ class _Resolving:
                 found.add(key)
         return found
 
-    def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
-        """Return the targets that relations state for places, limited to these definitions."""
+    def _find_stated_targets(self, view: RelationView) -> dict[tuple[str, int, str], set[str]]:
+        """Return the known definitions that relations state as targets, by place."""
         rare = [
             (name, names)
             for (_, _, name), names in self._candidates.items()
@@ -407,36 +417,39 @@ class _Resolving:
             if target.name in resolvable
             for place in file.names.get(target.name, NameUses(())).uses
             if place.kind != "definition"
-            and (within := _innermost(self._symbols[file.row.uri], place.line)) is not None
+            and (within := _find_innermost(self._symbols[file.row.uri], place.line)) is not None
         }
         found: dict[tuple[str, int, str], set[str]] = defaultdict(set)
         if len(known) > 1 and sources:
             edges = (
                 edge
                 for some in batched(sorted(sources), _SOURCES_AT_ONCE)
-                for edge in view.edges(some, "out").edges
+                for edge in view.find_edges_of_names(some, "out").edges
             )
             for edge in edges:
                 if edge.target in known:
-                    last = _last_part(edge.target, edge.uri)
+                    last = _get_last_part(edge.target, edge.uri)
                     found[edge.uri, edge.line_start, last].add(edge.target)
         return found
 
-    def _resolved_by_index(self, view: View) -> dict[StatedUse, set[str]]:
-        """Return the targets that SCIP indexes state for places; none for other packages' names."""
+    def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
+        """Return the targets that SCIP indexes state, by place.
+
+        The target of a name that another package defines starts with ELSEWHERE.
+        """
         known = {name for names in self._candidates.values() for name in names}
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})
         nodes += [f"{ELSEWHERE}:{name}" for name in sorted(names)]
         found: dict[StatedUse, set[str]] = defaultdict(set)
         for some in batched(nodes, _SOURCES_AT_ONCE):
-            for edge in view.exact(some):
+            for edge in view.find_scip_edges(some):
                 name = edge.target.removeprefix(f"{ELSEWHERE}:")
-                last = name if name != edge.target else _last_part(name, edge.uri)
+                last = name if name != edge.target else _get_last_part(name, edge.uri)
                 found[edge.uri, edge.line_start, last].add(edge.target)
         return found
 
-    def _rank(self, use: Use) -> tuple[int, int, int]:
+    def _get_rank_key(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key that puts the most likely uses first."""
         owner = _get_owner(use.target)
         receiver = fold_name(use.receiver)
@@ -449,10 +462,7 @@ class _Resolving:
 
 
 def _is_named_after_class(place: NameUse, target: _Target, candidates: Collection[str]) -> bool:
-    """Return whether a receiver is the target's class, or a variable with its name.
-
-    The variable must not have the name of another candidate's class.
-    """
+    """Return whether a receiver is the target's class, or a variable named after no other class."""
     if not place.receiver or place.receiver == target.owner:
         return bool(place.receiver)
     wanted = fold_name(place.receiver)
@@ -461,10 +471,10 @@ def _is_named_after_class(place: NameUse, target: _Target, candidates: Collectio
     return place.kind == "call" and bool(wanted) and alike == {target.node.name}
 
 
-def find_places_of_name(view: View, name: str) -> UsesFound:
-    """Return the places of a single word, defined or not: what `grep -w` would find."""
-    names = view.name_uses([name], [], MOST_ROWS)
-    files = _files(names.rows)
+def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
+    """Return all places of a word as possible uses, whether or not the word is defined."""
+    rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
+    files = _group_by_file(rows)
     uses = tuple(
         Use(
             *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
@@ -473,7 +483,7 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
         for file in files
         for one in file.names[name].uses
     )
-    omitted = sum(file.names[name].omitted for file in files) + int(names.is_cut)
+    omitted = sum(file.names[name].omitted for file in files) + int(is_cut)
     programs = {file.row.uri for file in files if file.language in tag_languages()}
     ordered = sorted(
         uses,
@@ -485,47 +495,47 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
             use.line,
         ),
     )
-    return UsesFound(possible=tuple(ordered), omitted=omitted)
+    return FoundUses(possible=tuple(ordered), omitted=omitted)
 
 
-def _target(node: Node) -> _Target | None:
+def _build_target(node: Node) -> _Target | None:
     """Return the target for a definition; None for any other node."""
     if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
         return None
-    name = _last_part(node.name, node.uri)
+    name = _get_last_part(node.name, node.uri)
     if not name:
         return None
     holder = node.name[: -len(name)].rstrip(":.#\\/") if node.name.endswith(name) else ""
     is_type = holder and _get_owner(node.name)[:1].isupper()
     family = get_language_family(
-        language_of_type(find_repository_type(path_from_uri(node.uri)) or "")
+        get_language_of_type(find_repository_type(path_from_uri(node.uri)) or "")
     )
     owner = _get_owner(node.name)
-    return _Target(node, name, owner, holder if is_type else "", _stem(node.uri), family)
+    return _Target(node, name, owner, holder if is_type else "", _get_stem(node.uri), family)
 
 
-def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
-    """Return the files of rows in the same order: files that define one of the names come first."""
-    found: dict[tuple[str, str], _File] = {}
+def _group_by_file(rows: Iterable[FoundNameUses]) -> list[_FileUses]:
+    """Return the files of rows in the same order; derived documents are left out."""
+    found: dict[tuple[str, str], _FileUses] = {}
     for row in rows:
-        file = found.setdefault((row.document_id, row.uri), _File(row))
+        file = found.setdefault((row.document_id, row.uri), _FileUses(row))
         file.names[row.name] = parse_uses(row.places)
     return [file for file in found.values() if file.language not in {"derived"}]
 
 
 def is_within(name: str, holder: str) -> bool:
-    """Return whether a definition's name is that of the holder itself, or of one of its members."""
+    """Return whether a name is `holder`, or the name of one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 
 
-def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
+def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
     """Return the innermost definition around a line."""
     around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
     return min(around, key=lambda one: one.line_end - one.line_start, default=None)
 
 
-def _last_part(name: str, uri: str) -> str:
+def _get_last_part(name: str, uri: str) -> str:
     """Return a name without its qualifiers."""
     if get_name_style(path_from_uri(uri)) == "none":
         return name.rpartition("::")[2]
@@ -538,8 +548,8 @@ def _get_owner(name: str) -> str:
     return parts[-2] if len(parts) > 1 else ""
 
 
-def _stem(uri: str) -> str:
-    """Return the name of a file in imports: without suffixes, or the name of its folder."""
+def _get_stem(uri: str) -> str:
+    """Return the name of a file in imports: without suffixes; for an index file, of its folder."""
     folder, name = posixpath.split(path_from_uri(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

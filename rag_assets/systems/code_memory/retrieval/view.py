@@ -38,10 +38,10 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
+    build_file_node,
     build_node,
-    file_node,
+    build_other_node,
     find_defining_files,
-    other_node,
 )
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.names import FILE, list_keys, name_parts, short_name
@@ -56,22 +56,21 @@ from rag_assets.systems.code_memory.symbols.naming import (
     find_definition,
 )
 
-_DEEPEST: Final = 6
+_MAX_CHAIN: Final = 6
 """Maximum number of modules in a chain of re-exports."""
-
-_MOST: Final = 500
-"""Maximum number of names to look up at once."""
+_MAX_LOOKED_UP: Final = 500
+"""Maximum number of names that are looked up at once."""
 IMPLEMENTED_BY: Final = "implemented_by"
 """Kind of the edge from a method of a type to the method of a subtype that a call may run."""
 _SUBTYPES: Final = ("extends", "implements")
 _MOST_SUBTYPES: Final = 200
-"""Maximum number of subtypes of a type; if it has more, the methods of none are looked up."""
+"""Maximum number of subtypes of a type; if it has more, methods are not looked up in any."""
 MOST_IMPLEMENTATIONS: Final = 20
-"""Maximum number of implementations of a method; if it has more, none of them is followed."""
+"""Maximum number of implementations of a method; if it has more, none is followed."""
 
 
-class Sought(NamedTuple):
-    """A name in a file that no definition has directly.
+class NameLookup(NamedTuple):
+    """A name in a file, to be looked up because no definition has exactly this name.
 
     Attributes:
         source: the repository.
@@ -84,8 +83,8 @@ class Sought(NamedTuple):
     path: str
 
     @classmethod
-    def at(cls, edge: FoundEdge, name: str) -> Sought:
-        """Return the lookup for a name at an end of an edge."""
+    def from_edge(cls, edge: FoundEdge, name: str) -> NameLookup:
+        """Return the lookup of a name at an end of an edge."""
         is_scoped = name.startswith(SCOPED)
         return cls(edge.source, name, edge.stated_of if is_scoped else path_from_uri(edge.uri))
 
@@ -102,7 +101,7 @@ class Reexports:
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
-    def find_definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
+    def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
         """Return the definition for each name that leads to exactly one definition.
 
         Args:
@@ -110,37 +109,43 @@ class Reexports:
                 exports them.
         """
         exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
-        left = {one: {(one.name, one.path)} for one in exported}
-        seen = {one: set(ways) for one, ways in left.items()}
-        found: dict[Sought, str] = {}
-        for _ in range(_DEEPEST):
-            left = dict([*left.items()][:_MOST])
-            handed = self._read_reexports(name for ways in left.values() for name, _ in ways)
-            nexts = {
-                one: {
-                    to for way in ways for to in resolve_reexport(*way, handed.get(one.source, {}))
+        pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
+        seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
+        definitions: dict[NameLookup, str] = {}
+        for _ in range(_MAX_CHAIN):
+            pending = dict([*pending.items()][:_MAX_LOOKED_UP])
+            reexports = self._read_reexports(
+                name for spellings in pending.values() for name, _ in spellings
+            )
+            resolved = {
+                lookup: {
+                    target
+                    for name, path in spellings
+                    for target in resolve_reexport(name, path, reexports.get(lookup.source, {}))
                 }
-                for one, ways in left.items()
+                for lookup, spellings in pending.items()
             }
-            shorts = {short_name(name) for ways in nexts.values() for name, _ in ways}
+            shorts = {short_name(name) for spellings in resolved.values() for name, _ in spellings}
             called = self.called(shorts) if shorts else {}
-            left = {}
-            for one, ways in nexts.items():
-                defined = {_find_only_definition(one, *way, called) for way in ways} - {None}
+            pending = {}
+            for lookup, spellings in resolved.items():
+                defined = {
+                    _find_only_definition(lookup, name, path, called) for name, path in spellings
+                } - {None}
                 if len(defined) == 1:
-                    found[one] = str(*defined)
-                elif not defined and (fresh := ways - seen[one]):
-                    left[one] = fresh
-                    seen[one] |= fresh
-            if not left:
+                    definitions[lookup] = str(*defined)
+                elif not defined and (fresh := spellings - seen[lookup]):
+                    pending[lookup] = fresh
+                    seen[lookup] |= fresh
+            if not pending:
                 break
-        return found
+        return definitions
 
     def list_other_names(self, names: Iterable[str]) -> list[str]:
         """Return the other names under which files may import definitions with these names."""
         known = dict.fromkeys(name for name in names if depends_on_place(name))
         frontier, first = [*known], len(known)
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_CHAIN):
             members = group_members_by_reexport(frontier)
             if not members:
                 break
@@ -156,24 +161,24 @@ class Reexports:
                 )
                 frontier += [name for name in fresh if name not in known]
                 known |= dict.fromkeys(frontier)
-            frontier = frontier[:_MOST]
+            frontier = frontier[:_MAX_LOOKED_UP]
         return [*known][first:]
 
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to, by repository."""
-        asked = dict.fromkeys(
+        nodes = dict.fromkeys(
             HANDED + reexport for name in names for reexport in list_possible_reexports(name)
         )
-        found: dict[str, dict[str, list[tuple[str, str]]]] = {}
-        for edge in self.edges([*asked], "out") if asked else ():
+        reexports: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        for edge in self.edges([*nodes], "out") if nodes else ():
             alias = edge.stated_of.removeprefix(HANDED)
-            to = edge.target.removeprefix(HANDED), path_from_uri(edge.uri)
-            found.setdefault(edge.source, {}).setdefault(alias, []).append(to)
-        return dict(found)
+            target = edge.target.removeprefix(HANDED), path_from_uri(edge.uri)
+            reexports.setdefault(edge.source, {}).setdefault(alias, []).append(target)
+        return dict(reexports)
 
 
 def _find_only_definition(
-    lookup: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
+    lookup: NameLookup, name: str, path: str, called: Mapping[str, NamesCalled]
 ) -> str | None:
     if name.endswith(ALL):
         return None
@@ -193,25 +198,18 @@ class RelationsChanged(Exception):
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
 
 
-class NamesRead(NamedTuple):
-    """The uses of names that the caller may read, and whether the catalog has more."""
-
-    rows: Sequence[FoundNameUses]
-    is_cut: bool
-
-
 @dataclass(frozen=True, slots=True)
-class View:
-    """A caller's readable view of a tenant's relations."""
+class RelationView:
+    """The relations of a tenant, limited to what a caller may read."""
 
     relations: RelationRows
     policy: AccessPolicy
     caller: Caller
 
-    def named(self, name: str) -> list[FoundSymbol]:
+    def find_by_name(self, name: str) -> list[FoundSymbol]:
         """Return the definitions with this name, qualified or as people write it."""
         wanted = name.lstrip("\\").replace("@", "::")
-        defined = self.defined([*dict.fromkeys([name, wanted])])
+        defined = self.find_by_qualified_names([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._filter_permitted(self.relations.called(list_keys(name)))
@@ -236,52 +234,56 @@ class View:
         shorts = dict.fromkeys(
             (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
         )
-        found = self._ending(self.relations.called([*shorts]), parts)
+        found = self._filter_by_suffix(self.relations.called([*shorts]), parts)
         if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
             return found
-        found += self._ending(self.relations.ending(written[-1], MOST_SPELLED), parts)
+        found += self._filter_by_suffix(self.relations.ending(written[-1], MOST_SPELLED), parts)
         return [*dict.fromkeys(found)]
 
-    def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
+    def _filter_by_suffix(
+        self, symbols: Sequence[FoundSymbol], parts: tuple[str, ...]
+    ) -> list[FoundSymbol]:
         """Return the readable definitions whose qualified name ends with these parts."""
-        permitted = self._filter_permitted(found)
+        permitted = self._filter_permitted(symbols)
         return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
 
-    def files_called(self, name: str) -> list[FoundDocument]:
+    def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
         return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
-    def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
-        """Return the places of names in documents; see RelationRows.name_uses."""
-        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
-        return NamesRead(self._filter_permitted(rows), is_cut=len(rows) >= limit)
+    def find_name_uses(
+        self, wanted: Collection[str], names: Collection[str], limit: int
+    ) -> tuple[Sequence[FoundNameUses], bool]:
+        """Return the uses of names in documents, and whether the catalog may have more.
 
-    def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
+        Args:
+            wanted, names, limit: see RelationRows.name_uses.
+        """
+        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
+        return self._filter_permitted(rows), len(rows) >= limit
+
+    def find_by_qualified_names(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
         return self._filter_permitted(self.relations.named(names)) if names else []
 
-    def within(self, uri: str) -> list[FoundSymbol]:
-        """Return the definitions in a document."""
-        return self._filter_permitted(self.relations.within([uri]))
-
-    def stated(self, kind: str) -> list[FoundEdge]:
+    def list_edges_of_kind(self, kind: str) -> list[FoundEdge]:
         """Return the edges of a kind, with any target."""
         return self._filter_permitted(self.relations.stated(kind, MOST_EDGES))
 
-    def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
-        """Return the edges of a kind with a target spelled in one of these ways."""
+    def find_edges_naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
+        """Return the edges of a kind with one of these spellings as their target."""
         return self._filter_permitted(self.relations.naming(spellings, kind, MOST_EDGES))
 
-    def exact(self, nodes: Sequence[str]) -> list[FoundEdge]:
+    def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to nodes that a SCIP index states."""
         found = self.relations.edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
-    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types."""
         return self._filter_permitted(self.relations.documents(source_types))
 
-    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types that were not yet scanned for names."""
         return self._filter_permitted(self.relations.without_names(source_types))
 
@@ -293,15 +295,15 @@ class View:
         }
         return [source for source in sources if source in found]
 
-    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Return some definitions with a name that contains one of these parts."""
+    def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Return at most `limit` definitions with a name that contains one of these parts."""
         return [*dict.fromkeys(self._filter_permitted(self.relations.like(parts, limit)))]
 
-    def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
-        """Return the definitions in several documents."""
+    def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """Return the definitions in documents."""
         return self._filter_permitted(self.relations.within(uris)) if uris else []
 
-    def edges(
+    def find_edges_of_names(
         self,
         nodes: Sequence[str],
         direction: Direction,
@@ -311,7 +313,7 @@ class View:
         without: Collection[str] = (),
         most: int | None = None,
     ) -> FoundEdges:
-        """Return the edges that start or end at nodes.
+        """Return the edges that start or end at nodes with these names.
 
         Args:
             nodes, direction, only, without: see RelationRows.edges.
@@ -338,12 +340,12 @@ class View:
     ) -> list[FoundEdge]:
         """Return edges from methods of a type to the methods of its subtypes that implement them.
 
-        No text states such an edge. It follows from the relation of the two types, whose evidence
-        it has, and from the equal names of the methods.
+        No text states such an edge. It follows from the relation of the two types, from which it
+        takes its evidence, and from the equal names of the methods.
 
         Args:
-            keys: the methods; other nodes have no such edges.
-            direction: out: keys are methods of the type; in: of subtypes; or both.
+            keys: the methods; other nodes are ignored.
+            direction: "out" if the keys are methods of types, "in" if they are methods of subtypes.
         """
         owners: dict[NodeKey, list[str]] = {}
         for source, name in keys:
@@ -355,7 +357,7 @@ class View:
         types = [*dict.fromkeys(owner for _, owner in owners)]
         # A subtype names its type: the edges of types run against those of their methods.
         opposite: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
-        edges = self.edges(types, opposite[direction], only=_SUBTYPES).edges
+        edges = self.find_edges_of_names(types, opposite[direction], only=_SUBTYPES).edges
         subtypes = Counter((edge.source, edge.target) for edge in edges)
         found: list[FoundEdge] = []
         for edge in edges:
@@ -371,7 +373,7 @@ class View:
                 for one in dict.fromkeys(members)
             )
         names = {name for edge in found for name in (edge.stated_of, edge.target)}
-        defined = {(one.source, one.name) for one in self.defined(sorted(names))}
+        defined = {(one.source, one.name) for one in self.find_by_qualified_names(sorted(names))}
         found = [
             edge
             for edge in found
@@ -383,8 +385,8 @@ class View:
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Replace each end of the edges that can refer to only one definition with its name."""
-        # Names of a SCIP index are whole; they must not lead to a nearer definition.
+        """Replace the ends of edges by the names of the definitions to which they clearly refer."""
+        # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
         shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
@@ -396,11 +398,11 @@ class View:
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
-        resolved: dict[Sought, str | None] = {}
+        resolved: dict[NameLookup, str | None] = {}
         for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
-                    lookup = Sought.at(edge, name)
+                    lookup = NameLookup.from_edge(edge, name)
                     if lookup not in resolved:
                         found = like[edge.source, name]
                         resolved[lookup] = (
@@ -412,7 +414,7 @@ class View:
         def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
-            return resolved.get(Sought.at(edge, name)) or name
+            return resolved.get(NameLookup.from_edge(edge, name)) or name
 
         return [
             edge._replace(
@@ -439,7 +441,7 @@ class View:
             lambda shorts: self.relations.names_called(shorts, self._permits),
         )
 
-    def find_edges(
+    def find_edges_of_nodes(
         self,
         keys: Sequence[NodeKey],
         nodes: Mapping[NodeKey, Node],
@@ -460,10 +462,14 @@ class View:
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
-        found = self.edges([*names], direction, files=files, only=only, without=without)
-        return replace(found, edges=[_of_definition(edge, first) for edge in found.edges])
+        found = self.find_edges_of_names(
+            [*names], direction, files=files, only=only, without=without
+        )
+        return replace(
+            found, edges=[_replace_files_with_definitions(edge, first) for edge in found.edges]
+        )
 
-    def ends(
+    def find_end_nodes(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
         """Return the nodes at the ends of edges, except names from other repositories.
@@ -475,45 +481,51 @@ class View:
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         names = sorted({end[1] for end in ends if end[1] and end not in known})
         nodes = {end: known[end] for end in ends if end in known}
-        nodes |= {(one.source, one.name): build_node(one) for one in self.defined(names)}
+        nodes |= {
+            (one.source, one.name): build_node(one) for one in self.find_by_qualified_names(names)
+        }
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
-                nodes[edge.source, name] = file_node(name, edge.source)
-        for file in self.files([name for source, name in ends if (source, name) not in nodes]):
+                nodes[edge.source, name] = build_file_node(name, edge.source)
+        for file in self.find_files([name for source, name in ends if (source, name) not in nodes]):
             nodes[file.repository, file.name] = file
-        return {end: other_node(end[1], end[0]) for end in others} | nodes
+        return {end: build_other_node(end[1], end[0]) for end in others} | nodes
 
-    def files(self, names: Sequence[str]) -> list[Node]:
-        """Return nodes for those files that exist; each name is `file:` and a document's URI."""
+    def find_files(self, names: Sequence[str]) -> list[Node]:
+        """Return the nodes of existing files; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._filter_permitted(self.relations.at(uris)) if uris else []
-        return [file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
+        return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
-    def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
-        """Return the relations that edges stand for, with their evidence.
+    def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
+        """Return the relations of edges, with their evidence.
 
         Raises:
             RelationsChanged: the evidence of an edge was replaced after the edge was read.
         """
         read = {
             (one.document_id, one.position): one.evidence or ""
-            for one in self.relations.evidence([edge for edge, _ in found])
+            for one in self.relations.evidence([edge for edge, _ in edges])
         }
-        places = [(edge.document_id, edge.position) for edge, _ in found]
+        places = [(edge.document_id, edge.position) for edge, _ in edges]
         if any(place not in read for place in places):
             raise RelationsChanged
         return [
             replace(relation, evidence=read[place])
-            for place, (_, relation) in zip(places, found, strict=True)
+            for place, (_, relation) in zip(places, edges, strict=True)
         ]
 
     def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [place for place in found if self.policy.permits(self.caller, place)]
 
 
-def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Replace the files at the ends of an edge with the definitions that they stand for."""
+def _replace_files_with_definitions(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
+    """Replace files at the ends of an edge by definitions.
+
+    Args:
+        first: maps a file to the definition that stands for it.
+    """
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):
@@ -522,7 +534,10 @@ def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
 
 
 def _split_member(name: str) -> tuple[str, str]:
-    """Return the owner of a member, and the rest of its name with its separator; "" for others."""
+    """Return the owner of a member, and the rest of its name with the separator.
+
+    Both are "" if the name has no owner.
+    """
     for mark in ("::", "."):
         owner, found, member = name.rpartition(mark)
         if found and owner and member:

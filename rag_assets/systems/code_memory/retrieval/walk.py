@@ -1,7 +1,7 @@
-"""The walk: follows relations from a name in a repository, edge by edge, with their evidence.
+"""Walks: follow relations from a name in a repository, step by step, with their evidence.
 
-Only current versions and evidence that the caller may read are shown, counted or followed. A walk
-also describes relations that it may lack because they are only known when the code runs.
+Only current versions and evidence that the caller may read are shown, counted or followed. A result
+also says which relations may be missing because the code computes them at run time.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     NodeKey,
     Relation,
     build_node,
-    class_of_constructor,
+    build_other_node,
     find_relation,
+    get_class_of_constructor,
     get_stating_node,
-    other_node,
 )
-from rag_assets.systems.code_memory.retrieval.uses import uses_of_nodes
+from rag_assets.systems.code_memory.retrieval.uses import find_uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import (
     IMPLEMENTED_BY,
     MOST_EDGES,
     RelationsChanged,
-    View,
+    RelationView,
 )
 from rag_assets.systems.code_memory.symbols.names import ENDPOINT, FILE, MEMBER, MIDDLEWARE, TABLE
 
@@ -45,7 +45,7 @@ _KINDS_ADDED: Final = {
     ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
     TABLES: frozenset({"creates", "alters", "renames", "drops", "references", "maps_to"}),
 }
-"""Kinds of relations that an unresolved statement about routes, or about tables, may add."""
+"""Kinds of relations that unresolved statements about routes, or about tables, may add."""
 
 _TYPES: Final = {
     ROUTES: frozenset(
@@ -53,19 +53,23 @@ _TYPES: Final = {
     ),
     TABLES: frozenset({"table", "model", "migration"}),
 }
-"""Types of nodes that such a statement may name, or may belong to."""
+"""Types of nodes at either end of the relations that such a statement may add."""
 
 _STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
-"""Types of nodes that such a statement may belong to."""
+"""Types of nodes at the source of the relations that such a statement may add."""
 
-_MOST_TOLD: Final = 3
+_MOST_LISTED: Final = 3
 _LONGEST_REASON: Final = 120
 _FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question about the relations of a name; without kinds, about relations of all kinds."""
+class RelationQuestion:
+    """A question about the relations of a name.
+
+    Attributes:
+        kinds: kinds of relations; empty for all.
+    """
 
     name: str
     kinds: Collection[str]
@@ -73,22 +77,22 @@ class Question:
 
 
 def describe_unresolved(
-    question: Question,
+    question: RelationQuestion,
     nodes: Sequence[Node],
     unresolved: Mapping[str, Sequence[Unresolved]],
-    view: View,
+    view: RelationView,
 ) -> str | None:
-    """Describe unresolved statements whose relations an answer may lack; None without any.
+    """Describe unresolved statements whose relations an answer may lack; None if there are none.
 
     Only statements that the caller may read count. A computed route counts if the answer includes
     routes or their targets, or if no node has the name; the same applies to computed tables. A
     statement about one route or table counts if the answer includes that node.
 
     Args:
-        nodes: the nodes that the answer visited.
+        nodes: the nodes in the answer.
         unresolved: unresolved statements, by source.
     """
-    found = [
+    relevant = [
         (build_uri(source, statement.path), statement)
         for source, statements in unresolved.items()
         for statement in statements
@@ -96,30 +100,30 @@ def describe_unresolved(
             statement.about, question, [n for n in nodes if n.repository == source], nodes
         )
     ]
-    readable = {file.uri for file in view.files(list({FILE + uri for uri, _ in found}))}
-    counts = [(uri, one) for uri, one in found if uri in readable]
-    if not counts:
+    readable = {file.uri for file in view.find_files(list({FILE + uri for uri, _ in relevant}))}
+    relevant = [(uri, one) for uri, one in relevant if uri in readable]
+    if not relevant:
         return None
-    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in counts]
+    lines = [f"{uri}:{one.line} {one.reason[:_LONGEST_REASON]}".rstrip() for uri, one in relevant]
     return (
-        f"{format_count(len(counts), 'statement')} of routes or tables computed:"
+        f"{format_count(len(relevant), 'statement')} of routes or tables computed:"
         f" {_join_first(lines)}"
     )
 
 
 def describe_unfollowed_calls(
-    question: Question, calls: Collection[FoundEdge], view: View
+    question: RelationQuestion, calls: Collection[FoundEdge], view: RelationView
 ) -> str | None:
-    """Describe calls on the repository's own facades that lead to no definition, or return None.
+    """Describe calls on the repository's own facades that lead to no definition; None without any.
 
-    The repository itself decides which class such a facade stands for.
+    The class behind such a facade is only known at run time.
     """
     if question.kinds and "calls" not in question.kinds:
         return None
     owners = sorted({_get_target_class(call) for call in calls} - {""})
     if not owners:
         return None
-    extends = view.edges(owners, "out", only=("extends",)).edges
+    extends = view.find_edges_of_names(owners, "out", only=("extends",)).edges
     facades = {(extend.source, extend.stated_of) for extend in extends if extend.target == _FACADE}
     unfollowed = [call for call in calls if (call.source, _get_target_class(call)) in facades]
     if not unfollowed:
@@ -133,12 +137,17 @@ def _get_target_class(call: FoundEdge) -> str:
     return call.target.rpartition("::")[0]
 
 
-def may_lack_relations(question: Question, nodes: Sequence[Node]) -> bool:
-    """Return whether an answer may lack computed relations; if not, do not read the statements."""
+def may_lack_relations(question: RelationQuestion, nodes: Sequence[Node]) -> bool:
+    """Return whether an answer may lack computed relations.
+
+    If not, unresolved statements need not be read.
+    """
     return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 
-def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+def _may_affect(
+    about: str, question: RelationQuestion, own: Sequence[Node], nodes: Sequence[Node]
+) -> bool:
     if about in _KINDS_ADDED:
         return _may_add_relations(about, question, own, nodes)
     if about:
@@ -148,7 +157,7 @@ def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequ
 
 
 def _may_add_relations(
-    about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]
+    about: str, question: RelationQuestion, own: Sequence[Node], nodes: Sequence[Node]
 ) -> bool:
     if not _is_requested(about, question):
         return False
@@ -158,12 +167,12 @@ def _may_add_relations(
     return any(node.source_type in types for node in own)
 
 
-def _is_requested(about: str, question: Question) -> bool:
+def _is_requested(about: str, question: RelationQuestion) -> bool:
     return not question.kinds or not _KINDS_ADDED[about].isdisjoint(question.kinds)
 
 
 def _choose_topic(name: str) -> str:
-    """Return ROUTES or TABLES if an unknown name may be a route's or a table's."""
+    """Return ROUTES or TABLES if an unknown name may be the name of a route or a table; else ""."""
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
         return TABLES
@@ -171,8 +180,8 @@ def _choose_topic(name: str) -> str:
 
 
 def _join_first(lines: Sequence[str]) -> str:
-    more = len(lines) - _MOST_TOLD
-    return "; ".join(lines[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(lines) - _MOST_LISTED
+    return "; ".join(lines[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 MOST_STEPS = 8
@@ -184,17 +193,17 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkResult:
     """The result of a walk.
 
     Attributes:
-        nodes: the nodes in the order in which they were visited; the start nodes first.
+        nodes: the nodes in the order of the walk, the start nodes first.
         relations: relations between these nodes.
         complete: whether no limit cut the result, and no computed relation may be missing.
-        why: why the result is incomplete: a limit, or computed relations; None if it is complete.
+        why: why the result is incomplete; None if it is complete.
         start_names: names of the start nodes.
-        uses: places that use the start nodes, found by name: certain uses first, then possible
-            uses, at most MOST_USES; see retrieval.uses.
+        uses: uses of the start nodes found by name, at most MOST_USES: certain uses first, then
+            possible uses; see retrieval.uses.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -212,25 +221,25 @@ class Walker:
         self._catalog = catalog
         self._policy = policy or FlatScopes()
 
-    def symbols(
+    def find_definitions(
         self, tenant_id: str, caller: Caller, *, name: str | None = None, path: str | None = None
     ) -> list[Node]:
-        """Return the definitions with a name, qualified or as people write it, or in a document.
+        """Return the definitions with a name, or in a document, or both.
 
         Args:
             name: `InvoiceController`, `InvoiceController@store`, or a qualified name.
             path: a document's URI.
 
         Raises:
-            UnknownTenant, RoleRefused: see serving_view.
+            UnknownTenant, RoleRefused: see get_serving_view.
         """
-        view = self.serving_view(tenant_id, caller)
+        view = self.get_serving_view(tenant_id, caller)
         if view is None:
             return []
-        found = view.named(name) if name is not None else view.within(path or "")
+        found = view.find_by_name(name) if name is not None else view.list_definitions([path or ""])
         return [build_node(one) for one in found if path is None or one.uri == path]
 
-    def relations(
+    def walk_from_name(
         self,
         tenant_id: str,
         caller: Caller,
@@ -239,50 +248,52 @@ class Walker:
         kinds: Sequence[str] = (),
         direction: Direction = "both",
         depth: int = 1,
-    ) -> Walk:
-        """Return the nodes and relations around a name, up to a number of steps away.
+    ) -> WalkResult:
+        """Return the nodes and relations around a name, and the uses of the name.
 
         Args:
-            name: a name as for symbols(); a table as `table:NAME`, and so on.
+            name: as for find_definitions, or a name with a prefix, such as `table:NAME`.
             kinds: the kinds of the relations to follow; empty for all.
             direction: relations that start at the name (out), that lead to it (in), or both.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            UnknownTenant, RoleRefused: see serving_view.
+            UnknownTenant, RoleRefused: see get_serving_view.
         """
 
-        def walk(view: View) -> Walk:
+        def walk(view: RelationView) -> WalkResult:
             found = self.walk_in_view(
-                view, tenant_id, Question(name, kinds, direction), depth=depth
+                view, tenant_id, RelationQuestion(name, kinds, direction), depth=depth
             )
-            return found if direction == "out" else _with_uses(view, found, kinds)
+            return found if direction == "out" else _add_uses(view, found, kinds)
 
-        return self.ask(tenant_id, caller, walk) or Walk()
+        return self.read_with_view(tenant_id, caller, walk) or WalkResult()
 
-    def ask(
-        self, tenant_id: str, caller: Caller, read: Callable[[View], _Answer]
+    def read_with_view(
+        self, tenant_id: str, caller: Caller, read: Callable[[RelationView], _Answer]
     ) -> _Answer | None:
-        """Return the result of `read` for a view of the serving build; None without such a build.
+        """Return the result of `read` for a view of the serving build; None if no build is serving.
 
-        The evidence of edges from a graph in memory is read from the catalog. If a document was
-        replaced in between, `read` is called once more, with a view of the catalog only.
+        Edges may come from a graph in memory, but their evidence comes from the catalog. If a
+        document was replaced in between, `read` is called again with a view of the catalog alone.
 
         Args:
             read: may raise RelationsChanged if the view is of a graph in memory.
 
         Raises:
-            UnknownTenant, RoleRefused: see serving_view.
+            UnknownTenant, RoleRefused: see get_serving_view.
         """
         try:
-            view = self.serving_view(tenant_id, caller)
+            view = self.get_serving_view(tenant_id, caller)
             return None if view is None else read(view)
         except RelationsChanged:
-            view = self.serving_view(tenant_id, caller, from_memory=False)
+            view = self.get_serving_view(tenant_id, caller, from_memory=False)
             return None if view is None else read(view)
 
-    def walk_in_view(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
-        """Return the walk from a name in a view; several walks of one answer may share the view.
+    def walk_in_view(
+        self, view: RelationView, tenant_id: str, question: RelationQuestion, *, depth: int
+    ) -> WalkResult:
+        """Return the result of a walk in a view, which several walks of one answer may share.
 
         Args:
             depth: number of steps, up to MOST_STEPS.
@@ -291,28 +302,28 @@ class Walker:
             RelationsChanged: a document was replaced during the walk; see ask.
         """
         name, kinds, direction = question.name, question.kinds, question.direction
-        walking = _Walking(view, frozenset(kinds), direction)
-        start = walking.begin(name)
-        frontier = [*start, *walking.add_implementations(start, direction)]
+        state = _WalkState(view, frozenset(kinds), direction)
+        start = state.find_start_nodes(name)
+        frontier = [*start, *state.add_implementations(start, direction)]
         if direction == "in":
-            # Implementations depend on the method too, but their own users do not.
-            walking.add_implementations(start, "out")
+            # Implementations depend on the method, but users of the implementations do not.
+            state.add_implementations(start, "out")
         for _ in range(min(depth, MOST_STEPS)):
             if frontier:
-                frontier = walking.step(frontier)
-                frontier += walking.add_implementations(frontier, direction)
-        found = walking.found()
+                frontier = state.follow_edges(frontier)
+                frontier += state.add_implementations(frontier, direction)
+        found = state.build_result()
         lacks = [
             self._describe_missing(tenant_id, view, question, found),
-            describe_unfollowed_calls(question, walking.lost_calls, view),
+            describe_unfollowed_calls(question, state.lost_calls, view),
         ]
         why = "; ".join(one for one in (found.why, *lacks) if one)
         return replace(found, complete=not why, why=why or None)
 
     def _describe_missing(
-        self, tenant_id: str, view: View, question: Question, found: Walk
+        self, tenant_id: str, view: RelationView, question: RelationQuestion, found: WalkResult
     ) -> str | None:
-        """Describe the computed routes and tables that an answer may lack; None without any."""
+        """Describe computed routes and tables that an answer may lack; None if there are none."""
         if not may_lack_relations(question, found.nodes):
             return None
         unresolved = code_catalog(self._catalog).derivations.unresolved(tenant_id)
@@ -320,9 +331,9 @@ class Walker:
             return None
         return describe_unresolved(question, found.nodes, unresolved, view)
 
-    def serving_view(
+    def get_serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
-    ) -> View | None:
+    ) -> RelationView | None:
         """Return a caller's view of the serving build; None if no build is serving.
 
         Args:
@@ -337,31 +348,31 @@ class Walker:
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None
-        moment = self.moment(tenant_id, caller)
+        moment = self.get_moment(tenant_id, caller)
         build = GraphKey(record.ref, serving.number)
-        return self.view(build, caller, moment, from_memory=from_memory)
+        return self.create_view(build, caller, moment, from_memory=from_memory)
 
-    def moment(self, tenant_id: str, caller: Caller) -> RelationMoment:
+    def get_moment(self, tenant_id: str, caller: Caller) -> RelationMoment:
         """Return the current state of a tenant's relations, and what the caller may read."""
         relations = code_catalog(self._catalog).relations
         return relations.moment(tenant_id, self._policy.principals(caller))
 
-    def view(
+    def create_view(
         self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
-    ) -> View:
+    ) -> RelationView:
         """Return a caller's view of the relations of a tenant's build."""
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
         rows = relations.readable(Readable(build.ref.id, build.generation, principals))
         graph = relations.graphs.of(build, moment.state) if from_memory else None
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
-        return View(found, self._policy, caller)
+        return RelationView(found, self._policy, caller)
 
 
-def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
-    """Add the uses of a walk's start nodes, found by name, to the walk."""
+def _add_uses(view: RelationView, found: WalkResult, kinds: Sequence[str]) -> WalkResult:
+    """Return a walk's result with the uses of its start nodes, found by name."""
     start_nodes = [node for node in found.nodes if node.name in found.start_names]
-    by_name = uses_of_nodes(view, start_nodes, stated=found.relations)
+    by_name = find_uses_of_nodes(view, start_nodes, stated=found.relations)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [use for use in uses if not kinds or use.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
@@ -372,14 +383,14 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
 
 
-class _Walking:
+class _WalkState:
     """The state of a walk: the nodes and relations read so far.
 
     Attributes:
         lost_calls: calls that lead to no definition.
     """
 
-    def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
+    def __init__(self, view: RelationView, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
         self._nodes: dict[NodeKey, Node] = {}
         self._relations: dict[tuple[str, ...], tuple[FoundEdge, Relation]] = {}
@@ -387,48 +398,52 @@ class _Walking:
         self._why: str | None = None
         self._start_names: tuple[str, ...] = ()
 
-    def begin(self, name: str) -> list[NodeKey]:
-        """Return the nodes with a name, from every repository that has them."""
-        self._nodes |= {(one.source, one.name): build_node(one) for one in self._view.named(name)}
-        self._nodes |= {(file.repository, file.name): file for file in self._view.files([name])}
+    def find_start_nodes(self, name: str) -> list[NodeKey]:
+        """Add and return the nodes with a name, in all repositories."""
+        self._nodes |= {
+            (one.source, one.name): build_node(one) for one in self._view.find_by_name(name)
+        }
+        self._nodes |= {
+            (file.repository, file.name): file for file in self._view.find_files([name])
+        }
         if name.startswith(tuple(PREFIXES)):
-            # Without a definition, the name is a node only if a readable edge names it.
-            for edge in self._view.edges([name], "in").edges:
-                self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
+            # A name without a definition is a node only if a readable edge leads to it.
+            for edge in self._view.find_edges_of_names([name], "in").edges:
+                self._nodes.setdefault((edge.source, name), build_other_node(name, edge.source))
         self._start_names = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
 
-    def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the edges of the frontier nodes; return the nodes that are new."""
+    def follow_edges(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
+        """Follow the edges of the frontier nodes; return the new nodes."""
         # Edges of a method also count as edges of its class.
-        own = self._list_edges(frontier, "in", only=(MEMBER,))
-        members = [(edge.source, edge.stated_of) for edge in own]
+        member_edges = self._list_edges(frontier, "in", only=(MEMBER,))
+        members = [(edge.source, edge.stated_of) for edge in member_edges]
         # Code that creates an object uses the constructor of its class.
-        made = [
-            (source, class_of_constructor(name))
+        classes = [
+            (source, get_class_of_constructor(name))
             for source, name in frontier
-            if class_of_constructor(name)
+            if get_class_of_constructor(name)
         ]
-        edges = self._list_edges([*frontier, *members, *made], self._direction)
-        return self._add(edges)
+        edges = self._list_edges([*frontier, *members, *classes], self._direction)
+        return self._add_relations(edges)
 
     def add_implementations(
         self, frontier: Sequence[NodeKey], direction: Direction
     ) -> list[NodeKey]:
-        """Follow the frontier's methods to those that implement them, or that they implement.
+        """Follow methods to their implementations, or to the methods that they implement.
 
-        This is not a step of its own: a call of a method may run each of its implementations.
+        This does not count as a step, because a call of a method may run each implementation.
 
         Args:
-            direction: out: to those that implement them; in: to those that they implement; or both.
+            direction: "out" to the implementations, "in" to the implemented methods, or "both".
         """
         if not frontier or (self._kinds and IMPLEMENTED_BY not in self._kinds):
             return []
-        return self._add(self._view.find_implementations(frontier, direction))
+        return self._add_relations(self._view.find_implementations(frontier, direction))
 
-    def _add(self, edges: Sequence[FoundEdge]) -> list[NodeKey]:
-        """Add the relations that edges stand for; return the nodes that are new."""
-        known = self._view.ends(edges, self._nodes)
+    def _add_relations(self, edges: Sequence[FoundEdge]) -> list[NodeKey]:
+        """Add the relations of edges; return the new nodes."""
+        known = self._view.find_end_nodes(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
             if edge.kind == "calls" and (edge.source, edge.target) not in known:
@@ -443,16 +458,16 @@ class _Walking:
                 continue
             self._nodes |= {end: known[end] for end in fresh}
             new += fresh
-            # Several files may define a name: the SQL of one table for each database.
+            # Several files may define a name, such as a table in one SQL file per database.
             key = edge.source, relation.kind, relation.source, relation.target, edge.uri
             self._relations.setdefault(key, (edge, relation))
         return new
 
-    def found(self) -> Walk:
-        """Return the nodes and relations that the walk found."""
-        return Walk(
+    def build_result(self) -> WalkResult:
+        """Return the result of the walk so far."""
+        return WalkResult(
             tuple(self._nodes.values()),
-            tuple(self._view.with_evidence([*self._relations.values()])),
+            tuple(self._view.add_evidence([*self._relations.values()])),
             complete=self._why is None,
             why=self._why,
             start_names=self._start_names,
@@ -461,9 +476,9 @@ class _Walking:
     def _list_edges(
         self, nodes: Sequence[NodeKey], direction: Direction, *, only: Sequence[str] = ()
     ) -> list[FoundEdge]:
-        edges = self._view.find_edges(nodes, self._nodes, direction, only=only)
+        edges = self._view.find_edges_of_nodes(nodes, self._nodes, direction, only=only)
         if edges.cut:
-            self._why = f"more than {MOST_EDGES:,} relations at one step"
+            self._why = f"more than {MOST_EDGES:,} relations at one follow_edges"
         wanted = set(nodes)
         return [
             edge

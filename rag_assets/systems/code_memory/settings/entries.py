@@ -1,4 +1,4 @@
-"""Entries of settings files: the keys and items of JSON, YAML, TOML and INI with their offsets.
+"""Entries of settings files: the keys and items in JSON, YAML, TOML and INI, with their offsets.
 
 JSON and TOML are read from syntax trees, YAML from the events of libyaml, and INI line by line.
 Variables in values are not expanded. A damaged file yields the entries that could be read.
@@ -27,11 +27,11 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingsEntry:
     """A key with its value, or an item of a list.
 
     Attributes:
-        path: the keys that lead to it, its own key last; ITEM for a list item.
+        path: the keys that lead to it and its own key, with ITEM for each list item.
         start, end: character offsets, half open.
         value: value of a scalar, without quotes; None for a table, a list or a YAML block scalar.
     """
@@ -42,7 +42,7 @@ class Entry:
     value: str | None
 
 
-Reading: TypeAlias = tuple[tuple[Entry, ...], bool]
+ReadEntries: TypeAlias = tuple[tuple[SettingsEntry, ...], bool]
 """The entries, outer entries before inner entries; and whether the whole text was read."""
 
 
@@ -50,10 +50,10 @@ _PARSE_SECONDS: Final = 3.0
 """Maximum parse time of one file; a usual file of 1 MiB takes a tenth of a second."""
 
 _DAMAGED_TOKENS: Final = 100_000
-"""Maximum number of tokens in a damaged part; a longer part yields no entries."""
+"""Maximum number of tokens in a damaged part of a text; a longer part yields no entries."""
 
 
-def _sort_entries(entries: list[Entry]) -> tuple[Entry, ...]:
+def _sort_entries(entries: list[SettingsEntry]) -> tuple[SettingsEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: (entry.start, len(entry.path))))
 
 
@@ -66,10 +66,10 @@ _BEYOND_JSON: Final = re.compile(
     r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
     r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
 )
-"""Matches syntax that the JSON grammar lacks, outside strings: JSON5, tsconfig files, templates."""
+"""Matches syntax outside strings that the JSON grammar lacks: JSON5, tsconfig files, templates."""
 
 
-def json_entries(text: str) -> Reading:
+def json_entries(text: str) -> ReadEntries:
     """Read the entries of the first value of a JSON text.
 
     The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
@@ -101,7 +101,7 @@ def _replace_with_json(match: re.Match[str]) -> str:
     return written
 
 
-def toml_entries(text: str) -> Reading:
+def toml_entries(text: str) -> ReadEntries:
     """Read the entries of a TOML text.
 
     A table is an entry with the path of its header; its keys are entries below it.
@@ -116,7 +116,7 @@ _CONTAINERS: Final = frozenset({"object", "array", "inline_table"})
 _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 
-def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
+def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
     """Walk the tables, pairs and items below a node of a JSON or TOML tree, without recursion."""
     todo: list[tuple[Node, Path]] = [(root, ())]
     while todo:
@@ -124,7 +124,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
         if len(path) >= DEEPEST:
             continue
         if node.type == "ERROR":
-            children = _damaged_children(tree, node, path)
+            children = _list_damaged_children(tree, node, path)
         else:
             children = [(child, path) for child in node.named_children if not child.is_missing]
         for child, at in children:
@@ -146,12 +146,12 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
             scalar = None if value is None or holds else unquote(tree.of(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
-            yield Entry(named, tree.start(child), end, scalar)
+            yield SettingsEntry(named, tree.start(child), end, scalar)
             if holds and value is not None:
                 todo.append((value, named))
 
 
-def _read_table(tree: SyntaxTree, node: Node) -> Entry:
+def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
     """Return a TOML table, which ends after its last value.
 
     Comments below that value belong to the next table.
@@ -161,25 +161,25 @@ def _read_table(tree: SyntaxTree, node: Node) -> Entry:
     last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
     if last.type == "comment":
         last = last.prev_named_sibling or last
-    return Entry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
+    return SettingsEntry(_read_toml_path(tree, key), tree.start(node), tree.end(last), None)
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and value of a `pair`; None if damage lies between key and value."""
+    """Return the path and value of a `pair`; the value is None if the text before it is damaged."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
     is_whole = bool(values) and values[0].type != "ERROR" and not values[0].is_missing
     value = values[0] if is_whole else None
     if key.type in _TOML_KEYS:
-        return (*base, *_toml_path(tree, key)), value
+        return (*base, *_read_toml_path(tree, key)), value
     token = tree.of(key)
     # The mask of an unquoted one-letter key includes its colon.
     name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
 
 
-def _toml_path(tree: SyntaxTree, key: Node) -> Path:
+def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key; the grammar nests them to the left."""
     parts: list[str] = []
     while key.type == "dotted_key":
@@ -188,10 +188,10 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
     return (unquote(tree.of(key)), *reversed(parts))
 
 
-def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
-    """Return the children of an ERROR node with their paths, found by the brackets between them.
+def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
+    """Return the children of an ERROR node with their paths, which brackets between them show.
 
-    The grammar reads an object that is never closed as a sequence of tokens and pairs.
+    The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
     found: list[tuple[Node, Path]] = []
     if error.child_count > _DAMAGED_TOKENS:
@@ -212,7 +212,7 @@ def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[N
 
 
 def unquote(token: str) -> str:
-    """Return the content of a string; only escaped quotes and slashes are unescaped."""
+    """Remove the quotes around a string, and unescape quotes and slashes in it."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
             inner = token[len(quote) : -len(quote)]
@@ -220,12 +220,12 @@ def unquote(token: str) -> str:
     return token
 
 
-class _OpenEntries:
+class _EntryStack:
     """Collects the entries of a text; an entry stays open until its end is read."""
 
     def __init__(self) -> None:
-        self.closed: list[Entry] = []
-        self._open: list[tuple[int, Entry]] = []
+        self.closed: list[SettingsEntry] = []
+        self._open: list[tuple[int, SettingsEntry]] = []
 
     def innermost(self) -> int:
         """Return the level of the innermost open entry; -1 if none is open."""
@@ -234,9 +234,9 @@ class _OpenEntries:
     def open(self, level: int, name: str, start: int) -> None:
         """Start an entry within the innermost open entry."""
         above = self._open[-1][1].path if self._open else ()
-        self._open.append((level, Entry((*above, name), start, start, None)))
+        self._open.append((level, SettingsEntry((*above, name), start, start, None)))
 
-    def hold(self, value: str) -> None:
+    def set_value(self, value: str) -> None:
         """Set the scalar value of the innermost open entry."""
         if self._open:
             level, entry = self._open[-1]
@@ -257,12 +257,12 @@ _KEY: Final = re.compile(
 )
 
 
-def ini_entries(text: str) -> Reading:
+def ini_entries(text: str) -> ReadEntries:
     """Read the sections and keys of an INI, properties or .env file.
 
     An indented line continues the value before it, as in Python's setup.cfg.
     """
-    entries = _OpenEntries()
+    entries = _EntryStack()
     at, end, whole, in_section = 0, 0, True, False
     for line in text.splitlines(keepends=True):
         start, at = at, at + len(line)
@@ -275,12 +275,12 @@ def ini_entries(text: str) -> Reading:
             in_section = True
         elif line[0] in " \t" and entries.innermost() == 1:
             entries.open(2, ITEM, start + line.index(stripped[0]))
-            entries.hold(stripped)
+            entries.set_value(stripped)
             entries.close(2, start + len(line.rstrip()))
         elif key := _KEY.match(line):
             entries.close(1, end)
             entries.open(1, key["name"], start + key.start("name"))
-            entries.hold(key["value"].strip().strip("\"'"))
+            entries.set_value(key["value"].strip().strip("\"'"))
         else:
             whole = whole and in_section
         end = start + len(line.rstrip())
@@ -289,8 +289,7 @@ def ini_entries(text: str) -> Reading:
 
 
 _YAML_DEPTH: Final = 200
-"""Nesting depth at which reading stops, because libyaml takes quadratic time for nested
-brackets."""
+"""Nesting depth at which reading stops; libyaml takes quadratic time for nested brackets."""
 _YAML_RESTARTS: Final = 20
 """Maximum number of times that reading restarts after a damaged position in one file."""
 _YAML_MENDS: Final = 20
@@ -311,7 +310,7 @@ _YAML_KEY: Final = re.compile(
 _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
-def yaml_entries(text: str) -> Reading:
+def yaml_entries(text: str) -> ReadEntries:
     """Read the entries of a YAML text with one or more documents.
 
     Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so
@@ -322,11 +321,11 @@ def yaml_entries(text: str) -> Reading:
     masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), masked)
     masked = _TEMPLATE.sub(lambda template: "x" * len(template[0]), masked)
     is_masked = masked != text
-    entries: list[Entry] = []
+    entries: list[SettingsEntry] = []
     at, whole = int(text.startswith("\ufeff")), True
     restarts, mends, reread = 0, 0, 0
     while restarts < _YAML_RESTARTS:
-        reader = _YamlReader(text, masked, at, is_masked=is_masked)
+        reader = _YamlEventReader(text, masked, at, is_masked=is_masked)
         damaged = reader.read()
         whole = whole and damaged is None
         if damaged is not None and mends < _YAML_MENDS:
@@ -347,7 +346,7 @@ def yaml_entries(text: str) -> Reading:
 
 
 def _mask_damage(masked: str, damaged: int) -> str:
-    """Return a text of the same length in which the damaged value, or else its line, is masked."""
+    """Mask the damaged value in a text, or else its line; the length stays the same."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1
@@ -367,19 +366,19 @@ def _mask_damage(masked: str, damaged: int) -> str:
     return masked[:start] + " " * (end - start) + masked[end:]
 
 
-class _YamlReader:
-    """Reads the events of one text from an offset to its end or to the first damaged position."""
+class _YamlEventReader:
+    """Reads the YAML events of a text, from an offset to its end or to a damaged position."""
 
     def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
-        self.entries = _OpenEntries()
+        self.entries = _EntryStack()
         self._text, self._masked, self._base = text, masked, at
         self._end = at
         self._is_masked = is_masked
-        # The node that each open collection expects next: a list item, a key or the value of a key.
+        # The next node in each open collection: "item", "key" or "value".
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the first damaged position, else None."""
+        """Read the events; return the offset of a damaged position, or None at the end."""
         import yaml
 
         try:
@@ -427,16 +426,16 @@ class _YamlReader:
         is_collection = isinstance(event, yaml.CollectionStartEvent)
         if expected == "item":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, ITEM, self._dash_offset(start))
+            self.entries.open(depth, ITEM, self._find_dash(start))
         elif expected == "key":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, "?" if is_collection else self._scalar_value(event), start)
+            self.entries.open(depth, "?" if is_collection else self._read_scalar(event), start)
             return
         is_empty = event.end_mark.index == event.start_mark.index
         if not (is_collection or is_empty or getattr(event, "style", None) in {"|", ">"}):
-            self.entries.hold(self._scalar_value(event))
+            self.entries.set_value(self._read_scalar(event))
 
-    def _dash_offset(self, start: int) -> int:
+    def _find_dash(self, start: int) -> int:
         """Return the offset of the dash before an item, or of the item in a flow sequence."""
         before = self._masked[self._end : start]
         if "#" in before:
@@ -449,8 +448,8 @@ class _YamlReader:
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
-    def _scalar_value(self, event: yaml.NodeEvent) -> str:
-        """Return a scalar's value; leave aliases and values with a template as written."""
+    def _read_scalar(self, event: yaml.NodeEvent) -> str:
+        """Return a scalar's value; aliases and values with a template stay as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

@@ -1,6 +1,6 @@
-"""Read settings files: a unit for each top-level key, and the settings that the keys define.
+"""Read settings files: a unit for each top-level key, and the settings that keys define.
 
-An OpenAPI 3 or Swagger 2 file, which its content identifies, has units for its operations.
+An OpenAPI 3 or Swagger 2 file, recognized by its content, has a unit for each operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import add_rest_units, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
-    Entry,
+    SettingsEntry,
     ini_entries,
     json_entries,
     toml_entries,
@@ -33,12 +33,12 @@ _WORD: Final = re.compile(r"\w")
 
 def _list_units(
     text: str,
-    entries: Sequence[Entry],
+    entries: Sequence[SettingsEntry],
     *,
-    symbol: Callable[[Entry], str] | None = None,
+    symbol: Callable[[SettingsEntry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each entry, sorted by start; an entry within another entry has no unit.
+    """Return a unit for each outer entry, sorted by start.
 
     Args:
         symbol: returns the name of an entry; by default, its last key.
@@ -56,7 +56,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units belong to the units next to them.
+    """Return units that cover a text; brackets between units are added to the units next to them.
 
     Args:
         units: the units, in order, without overlaps.
@@ -80,7 +80,7 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
 
 
 def _start_with_comments(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry, else the start of its line or entry."""
+    """Return the start of the comments above an entry, or else of its line or the entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start
@@ -102,14 +102,14 @@ def _end_with_comma(text: str, end: int) -> int:
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _DEPTH: Final = 3
-"""Depth of the keys of operations: each is within a path, which is a key of `paths`."""
+"""Depth of the keys of operations, as in `paths./invoices.get`."""
 _LONGEST_PATH: Final = 500
-"""Maximum characters of a path, and of a server's path; each operation has a copy of both."""
+"""Maximum characters of a path, and of a server's path, which each operation repeats."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 
 
-def _read_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
+def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEntry, Fact]]:
     """Return the operations in a file; empty if the file is not an API description.
 
     The fact `operation` has {method, path, operation_id, tags}. Its symbol is method and path
@@ -131,14 +131,14 @@ def _read_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     return found
 
 
-def _is_operation(entry: Entry) -> bool:
+def _is_operation(entry: SettingsEntry) -> bool:
     path = entry.path
     if path[0] != "paths" or len(path) != _DEPTH or not path[1].startswith("/"):
         return False
     return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
 
 
-def _read_server_path(entries: Sequence[Entry]) -> str:
+def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
     """Return the path prefix of all operations."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
@@ -146,7 +146,9 @@ def _read_server_path(entries: Sequence[Entry]) -> str:
     return ""
 
 
-def _read_operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
+def _read_operation(
+    entry: SettingsEntry, inner: Sequence[SettingsEntry], base: str
+) -> tuple[SettingsEntry, Fact]:
     method, path = entry.path[2].upper(), base + entry.path[1]
     own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
     values = {
@@ -170,7 +172,7 @@ _EVIDENCE: Final = 1_000
 
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
-_Entries: TypeAlias = Callable[[str], tuple[tuple[Entry, ...], bool]]
+_Entries: TypeAlias = Callable[[str], tuple[tuple[SettingsEntry, ...], bool]]
 
 FORMATS: Final[dict[str, _Entries]] = {
     "ini": ini_entries,
@@ -183,7 +185,7 @@ FORMATS: Final[dict[str, _Entries]] = {
 
 def _read_settings(text: str, language: str) -> CodeText:
     """Return the units and facts of a text in a format of FORMATS."""
-    from rag_assets.systems.code_memory.manifests import facts_of_entries
+    from rag_assets.systems.code_memory.manifests import iter_manifest_facts
 
     entries, whole = FORMATS[language](text)
     tops = [entry for entry in entries if len(entry.path) == 1]
@@ -203,7 +205,7 @@ def _read_settings(text: str, language: str) -> CodeText:
         {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
     )
     facts: list[Fact] = [fact for _, fact in operations]
-    facts += facts_of_entries(language, entries)
+    facts += iter_manifest_facts(language, entries)
     facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
@@ -217,9 +219,9 @@ read_toml: Final = partial(_read_settings, language="toml")
 read_yaml: Final = partial(_read_settings, language="yaml")
 
 
-def _list_outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
+def _list_outermost_entries(entries: Sequence[SettingsEntry]) -> list[SettingsEntry]:
     """Return the outermost entries: tables by their header, and keys outside all tables."""
-    found: list[Entry] = []
+    found: list[SettingsEntry] = []
     at = 0
     for entry in entries:
         if entry.start >= at:
@@ -228,16 +230,15 @@ def _list_outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _iter_setting_facts(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Yield facts `defines_setting` {name, of} for keys with scalars; names include outer keys.
+def _iter_setting_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
+    """Yield a fact `defines_setting` {name, of} for each key with a scalar value.
 
-    `of` is environment if the key is an environment variable.
+    The name includes the outer keys. `of` is "environment" for an environment variable.
     """
     for entry in entries:
         if entry.value is None or ITEM in entry.path:
             continue
-        # Without this limit, a long key would be copied into the names of thousands of keys below
-        # it.
+        # Without this limit, thousands of keys below a long key would each repeat it.
         if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):

@@ -64,10 +64,10 @@ class Repository:
     def ask(self) -> None:
         """Fail unless answers about unchanged files are right, and relations lead to symbols."""
         walker = Walker(self.driver.session.catalog)
-        walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
+        walk = walker.walk_from_name(TENANT, Caller(), "steady.heir.Heir", direction="out")
         told = [(relation.kind, relation.target) for relation in walk.relations]
         assert told == [("extends", "steady.base.Steady")], self.done
-        [steady] = walker.symbols(TENANT, Caller(), name="steady.base.Steady")
+        [steady] = walker.find_definitions(TENANT, Caller(), name="steady.base.Steady")
         assert steady.line_start == 1
 
     def inspect(self, boundaries: list[str]) -> None:

@@ -19,7 +19,7 @@ from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.tables import edges
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs
-from rag_assets.systems.code_memory.service import index_again
+from rag_assets.systems.code_memory.service import request_reindexing
 from rag_assets.tenants.model import Tenant
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
@@ -51,7 +51,7 @@ class Followed:
         """Return the classes that extend Base, according to relations."""
         walker = Walker(self.daemon.catalog)
         try:
-            walk = walker.relations(tenant, Caller(), "shop.base.Base", direction="in")
+            walk = walker.walk_from_name(tenant, Caller(), "shop.base.Base", direction="in")
         except UnknownTenant:
             return set()  # The daemon has not read tenants.yaml yet.
         return {relation.source for relation in walk.relations if relation.kind == "extends"}
@@ -152,7 +152,7 @@ def test_a_request_indexes_everything_again(added: Followed) -> None:
         return catalog.documents.counts(AT_HEAD).get("PROCESSING", 0)
 
     before = editions()
-    answer = index_again(catalog, settings, record, paths=(), by="a test")
+    answer = request_reindexing(catalog, settings, record, paths=(), by="a test")
     assert answer.commit == str(added.made[AT_HEAD].git.head.target)
     assert answer.documents >= len(FILES)
     added.wait("index-rag", lambda: not waiting() and min(editions()) > max(before))

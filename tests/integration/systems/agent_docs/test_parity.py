@@ -37,7 +37,7 @@ from rag_assets.systems.agent_docs.configuration import Environment, load_config
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager, format_results
 from rag_assets.systems.agent_docs.passages import Chunking
-from rag_assets.systems.agent_docs.prompts import tool_schema
+from rag_assets.systems.agent_docs.prompts import build_tool_schema
 from rag_assets.systems.agent_docs.server import RefreshingIndex
 from rag_assets.systems.agent_docs.server import build_server as build_light_server
 from rag_assets.systems.agent_docs.settings import Agent
@@ -47,7 +47,7 @@ from rag_assets.systems.agent_docs.stores import (
     PassageStore,
     SearchResult,
     Trust,
-    passage_id_prefix,
+    build_passage_id_prefix,
 )
 from tests.installation import Installation
 from tests.security.service_process import started
@@ -234,7 +234,7 @@ def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:
     assert len(stored) == len(light) > 200
     for one in stored:
         path = path_from_uri(one["uri"])
-        offset = int(one["chunk_id"].removeprefix(f"{passage_id_prefix(ID, path)}:"))
+        offset = int(one["chunk_id"].removeprefix(f"{build_passage_id_prefix(ID, path)}:"))
         data = (place.root / path).read_bytes()
         text = one["text"].encode()
         present = data[offset : offset + len(text)]
@@ -298,7 +298,7 @@ def test_the_tool_answers_byte_for_byte(place: Place) -> None:
             async with Client(server) as service, Client(light) as alone:
                 [tool] = [t for t in (await service.list_tools()).tools if t.name == "rag_search"]
                 assert (await alone.list_tools()).tools == [tool]
-                assert tool.description == tool_schema()["description"]
+                assert tool.description == build_tool_schema()["description"]
                 for question in place.questions:
                     ours = await service.call_tool("rag_search", {"query": question})
                     theirs = await alone.call_tool("rag_search", {"query": question})

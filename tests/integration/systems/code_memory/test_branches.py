@@ -77,7 +77,7 @@ class Asking:
 
     def _ask(self, retriever: Retriever, walker: Walker) -> None:
         for name in ("steady.heir.Heir", "parts.part7.Part7"):
-            walk = walker.relations(self.tenant, Caller(), name, direction="out")
+            walk = walker.walk_from_name(self.tenant, Caller(), name, direction="out")
             self.asked += 1
             if ("extends", "steady.base.Steady") not in {
                 (relation.kind, relation.target) for relation in walk.relations
@@ -228,7 +228,7 @@ def test_bare_and_linked_are_followed_like_the_repository_itself(
     ):
         assert driver.sync(tenant)["added"] == 1, tenant
         walker = Walker(driver.session.catalog)
-        told = walker.relations(tenant, Caller(), name, direction="out").relations
+        told = walker.walk_from_name(tenant, Caller(), name, direction="out").relations
         assert {(one.kind, one.target) for one in told} >= {("extends", "steady.base.Steady")}
         assert_as_fresh(shared_installation, driver, tenant, root, ref)
 
@@ -247,9 +247,9 @@ def test_a_name_that_differs_in_case_alone_is_another_name_of_the_same(
     done = driver.sync(tenant)
     assert (done["added"], done["removed"], done["embedded"]) == (1, 1, 0)
     walker = Walker(driver.session.catalog)
-    [node] = walker.symbols(tenant, Caller(), name="Part1")
+    [node] = walker.find_definitions(tenant, Caller(), name="Part1")
     assert (node.name, node.uri) == ("parts.part.Part1", "repo/parts/part.py")
-    told = walker.relations(tenant, Caller(), "steady.base.Steady", direction="in").relations
+    told = walker.walk_from_name(tenant, Caller(), "steady.base.Steady", direction="in").relations
     assert "parts.part.Part1" in {one.source for one in told}
     assert_as_fresh(shared_installation, driver, tenant, made.root, ref)
 
@@ -265,7 +265,9 @@ def test_line_ends_cost_no_vector_and_lead_to_the_same_lines(
     driver.sync(tenant)
     before = [
         symbol.line_start
-        for symbol in Walker(driver.session.catalog).symbols(tenant, Caller(), path="repo/own.py")
+        for symbol in Walker(driver.session.catalog).find_definitions(
+            tenant, Caller(), path="repo/own.py"
+        )
     ]
     # A checkout on Windows writes these line ends, which is not a change.
     made.write({"own.py": module(1, "ours").replace("\n", "\r\n")})
@@ -276,7 +278,7 @@ def test_line_ends_cost_no_vector_and_lead_to_the_same_lines(
     done = driver.sync(tenant)
     assert done["changed"] == 1
     assert done["embedded"] == 0
-    after = Walker(driver.session.catalog).symbols(tenant, Caller(), path="repo/own.py")
+    after = Walker(driver.session.catalog).find_definitions(tenant, Caller(), path="repo/own.py")
     assert [one.line_start for one in after] == before
     assert_as_fresh(shared_installation, driver, tenant, made.root, "worktree")
 

@@ -101,7 +101,7 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
     }
     assert not driver.sync(tenant)["derived"]
     with driver.locked(tenant) as ctx:
-        walk = Walker(ctx.catalog).relations(tenant, Caller(), "invoices.store", depth=5)
+        walk = Walker(ctx.catalog).walk_from_name(tenant, Caller(), "invoices.store", depth=5)
         types = {node.name: node.source_type for node in walk.nodes}
         assert types["route:POST /invoices"] == "route"
         assert types[STORE] == "controller_method"
@@ -114,7 +114,9 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
     assert done["derived"] == 2
     assert done["embedded"] == 1, "the head of the file, which was edited"
     with driver.locked(tenant) as ctx:
-        walk = Walker(ctx.catalog).relations(tenant, Caller(), "POST /invoices", direction="out")
+        walk = Walker(ctx.catalog).walk_from_name(
+            tenant, Caller(), "POST /invoices", direction="out"
+        )
         assert {
             relation.line_start for relation in walk.relations if relation.kind == "routes_to"
         } == {7}
@@ -251,9 +253,9 @@ def test_scopes_have_derived_documents_of_their_own(
     with driver.locked("derived-scopes") as ctx:
         ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
         walker = Walker(ctx.catalog)
-        assert not walker.symbols("derived-scopes", Caller(), name="secrets.store")
-        assert not walker.relations("derived-scopes", Caller(), "POST /secrets").nodes
-        [found] = walker.symbols("derived-scopes", board, name="secrets.store")
+        assert not walker.find_definitions("derived-scopes", Caller(), name="secrets.store")
+        assert not walker.walk_from_name("derived-scopes", Caller(), "POST /secrets").nodes
+        [found] = walker.find_definitions("derived-scopes", board, name="secrets.store")
         assert found.repository == "closed"
     question = "What controller serves route secrets.store?"
     open_answer = asked(driver, "derived-scopes", question)
@@ -277,7 +279,7 @@ def test_what_follows_from_files_is_withheld_as_soon_as_they_have_other_readers(
         list_documents(ctx, driver.scanner)
         walker = Walker(ctx.catalog)
         for name in ("POST /invoices", "table:invoices", STORE):
-            assert not walker.relations(tenant, Caller(), name, depth=3).nodes
+            assert not walker.walk_from_name(tenant, Caller(), name, depth=3).nodes
         ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
     assert not asked(driver, tenant, "invoices").hits
     driver.sync(tenant)
@@ -315,20 +317,20 @@ def test_an_answer_that_may_lack_what_is_computed_says_so_with_its_line(
     with driver.locked(tenant) as ctx:
         walker = Walker(ctx.catalog)
         for name in (STORE, "table:invoices", "invoices.store", "no.such.route"):
-            assert walker.relations(tenant, Caller(), name).complete, name
+            assert walker.walk_from_name(tenant, Caller(), name).complete, name
     write(root, {WEB: COMPUTED})
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         walker = Walker(ctx.catalog)
         for name in (STORE, "invoices.store", "no.such.route"):
-            walk = walker.relations(tenant, Caller(), name)
+            walk = walker.walk_from_name(tenant, Caller(), name)
             assert not walk.complete, name
             assert f"repo/{WEB}:5" in (walk.why or ""), name
         told = [
-            walker.relations(tenant, Caller(), "table:invoices"),
-            walker.relations(tenant, Caller(), STORE, direction="out"),
-            walker.relations(tenant, Caller(), STORE, kinds=["uses_model"]),
-            walker.relations(tenant, Caller(), "table:none"),
+            walker.walk_from_name(tenant, Caller(), "table:invoices"),
+            walker.walk_from_name(tenant, Caller(), STORE, direction="out"),
+            walker.walk_from_name(tenant, Caller(), STORE, kinds=["uses_model"]),
+            walker.walk_from_name(tenant, Caller(), "table:none"),
         ]
         assert all(walk.complete for walk in told), "no route is of concern there"
         reader = DocumentReader(ctx.catalog, driver.session.store)
@@ -344,9 +346,9 @@ def test_an_answer_that_may_lack_what_is_computed_says_so_with_its_line(
     with driver.locked(tenant) as ctx:
         walker = Walker(ctx.catalog)
         for name in ("table:invoices", "table:none", "App\\Models\\Invoice"):
-            why = walker.relations(tenant, Caller(), name).why
+            why = walker.walk_from_name(tenant, Caller(), name).why
             assert "2024_01_02_000000_alter.php:6 the table is computed" in (why or ""), name
-        assert walker.relations(tenant, Caller(), "no.such.route").complete
+        assert walker.walk_from_name(tenant, Caller(), "no.such.route").complete
 
 
 FACADES = {
@@ -377,16 +379,16 @@ def test_a_call_on_a_facade_is_told_as_not_followed(made: tuple[str, Path], driv
     books = "App\\Services\\Books"
     with driver.locked(tenant) as ctx:
         walker = Walker(ctx.catalog)
-        closing = walker.relations(tenant, Caller(), f"{books}::close")
+        closing = walker.walk_from_name(tenant, Caller(), f"{books}::close")
         assert closing.why == (
             "1 call on facades not followed:"
             " repo/app/Services/Books.php:7 App\\Facades\\Billing::charge"
         )
         assert not closing.complete
         told = [
-            walker.relations(tenant, Caller(), f"{books}::open"),
-            walker.relations(tenant, Caller(), f"{books}::close", kinds=["uses_model"]),
-            walker.relations(tenant, Caller(), STORE),
+            walker.walk_from_name(tenant, Caller(), f"{books}::open"),
+            walker.walk_from_name(tenant, Caller(), f"{books}::close", kinds=["uses_model"]),
+            walker.walk_from_name(tenant, Caller(), STORE),
         ]
         assert all(walk.complete for walk in told)
 
@@ -425,8 +427,8 @@ def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
         ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
         walker = Walker(ctx.catalog)
         for name in (STORE, "invoices.store", "no.such.route"):
-            assert walker.relations(tenant, Caller(), name).complete, name
-            board = walker.relations(tenant, Caller(principals=("board",)), name)
+            assert walker.walk_from_name(tenant, Caller(), name).complete, name
+            board = walker.walk_from_name(tenant, Caller(principals=("board",)), name)
             assert f"closed/{WEB}:5" in (board.why or ""), name
 
 

@@ -141,7 +141,7 @@ def test_callers_of_an_interface_use_its_implementations(
 def test_the_implementations_of_a_method_are_related_to_it(
     about: CodeAnswers, method: str, implementation: str
 ) -> None:
-    found = Walker(about.reader.catalog).relations(TENANT, Caller(), method, direction="out")
+    found = Walker(about.reader.catalog).walk_from_name(TENANT, Caller(), method, direction="out")
     places = {
         f"{relation.uri.partition('/')[2]}:{relation.line_start}"
         for relation in found.relations
@@ -168,7 +168,7 @@ def test_an_outline_lists_each_definition_once(about: CodeAnswers) -> None:
 def test_a_method_that_is_implemented_too_often_leads_to_no_implementation(
     about: CodeAnswers,
 ) -> None:
-    found = Walker(about.reader.catalog).relations(
+    found = Walker(about.reader.catalog).walk_from_name(
         TENANT, Caller(), "shop.Base.start", direction="out", depth=2
     )
     assert {(relation.kind, relation.target) for relation in found.relations} == {

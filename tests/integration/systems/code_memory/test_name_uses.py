@@ -14,7 +14,7 @@ from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.tables import name_uses
-from rag_assets.systems.code_memory.retrieval.uses import find_places_of_name
+from rag_assets.systems.code_memory.retrieval.uses import find_uses_of_word
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.tenants.file import TenantsFile
 from tests.driving import Driver
@@ -88,14 +88,14 @@ def test_a_reader_of_one_scope_sees_no_name_of_another(sources: Path, driver: Dr
         if name == "call_closed":
             assert "Nothing uses it" in everything, "its definition may be read"
             assert "Nothing uses it" not in some
-    view = Walker(driver.session.catalog).serving_view(PROJECT, may_open)
+    view = Walker(driver.session.catalog).get_serving_view(PROJECT, may_open)
     assert view is not None
-    assert {use.uri for use in find_places_of_name(view, "lift_lid").possible} == {
+    assert {use.uri for use in find_uses_of_word(view, "lift_lid").possible} == {
         "open/caller.rb",
         "open/shared.rb",
     }
-    assert find_places_of_name(view, "ClosedBox").possible == ()
-    defined = [use.relation for use in find_places_of_name(view, "lift_lid").possible]
+    assert find_uses_of_word(view, "ClosedBox").possible == ()
+    defined = [use.relation for use in find_uses_of_word(view, "lift_lid").possible]
     assert "defines" in {relation.kind for relation in defined}, "a definition is a place too"
 
 
@@ -121,9 +121,9 @@ def test_erasing_a_document_removes_its_names_alone(sources: Path, driver: Drive
         assert "erased_name" in names(driver, tenant)
     (sources / PROJECT / OPEN / "erased.rb").unlink()
     with driver.locked(PROJECT) as ctx:
-        view = Walker(ctx.catalog).serving_view(PROJECT, Caller())
+        view = Walker(ctx.catalog).get_serving_view(PROJECT, Caller())
         assert view is not None
-        [found] = view.named("erased_name")
+        [found] = view.find_by_name("erased_name")
         assert purge(ctx, [found.document_id], by="a test").proof["complete"]
     assert "erased_name" not in names(driver, PROJECT)
     assert "lift_lid" in names(driver, PROJECT)

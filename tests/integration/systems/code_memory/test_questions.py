@@ -137,7 +137,7 @@ def test_a_question_for_anything_else_needs_the_provider(retriever: Retriever) -
 @pytest.mark.parametrize("depth", [MOST_STEPS, MOST_STEPS + 1, 1_000])
 def test_no_walk_goes_further_than_eight_steps(indexed: Path, driver: Driver, depth: int) -> None:
     start = "App\\Chain\\Link0::go"
-    walk = Walker(driver.session.catalog).relations(
+    walk = Walker(driver.session.catalog).walk_from_name(
         TENANT, Caller(), start, direction="out", depth=depth
     )
     called = {relation.target for relation in walk.relations if relation.kind == "calls"}

@@ -33,10 +33,10 @@ from rag_assets.systems.code_memory.catalog.tables import (
     relation_changes,
     symbols,
 )
-from rag_assets.systems.code_memory.pipeline.labelling import relations_of_texts
+from rag_assets.systems.code_memory.pipeline.labelling import build_relations_of_texts
 from rag_assets.systems.code_memory.relations.relations import Relations as Recorded
-from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import Question, Walk, Walker
+from rag_assets.systems.code_memory.retrieval.view import RelationView
+from rag_assets.systems.code_memory.retrieval.walk import RelationQuestion, Walker, WalkResult
 from rag_assets.systems.code_memory.symbols.names import FILE
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -98,10 +98,10 @@ class Kept:
         """Return the relations of a name, from a graph in memory."""
         self.graph()
         walker = Walker(self.catalog)
-        view = walker.serving_view(TENANT, Caller(principals=principals))
+        view = walker.get_serving_view(TENANT, Caller(principals=principals))
         assert view is not None
         assert isinstance(view.relations, GraphRelations)
-        walk = walker.relations(TENANT, Caller(principals=principals), name, depth=depth)
+        walk = walker.walk_from_name(TENANT, Caller(principals=principals), name, depth=depth)
         return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
@@ -252,17 +252,17 @@ def test_a_walk_during_a_publication_keeps_relations_of_the_replaced_document(ke
     kept.driver.sync(TENANT)
     kept.graph()
     walker = Walker(kept.catalog)
-    views: list[View] = []
+    views: list[RelationView] = []
 
-    def walk_and_publish(view: View) -> Walk:
+    def walk_and_publish(view: RelationView) -> WalkResult:
         views.append(view)
         if len(views) == 1:
             kept.write("repo", {name: f"# another line\n{text}"})
             kept.driver.sync(TENANT)
-        question = Question("walked.during.During", (), "out")
+        question = RelationQuestion("walked.during.During", (), "out")
         return walker.walk_in_view(view, TENANT, question, depth=1)
 
-    found = walker.ask(TENANT, Caller(), walk_and_publish)
+    found = walker.read_with_view(TENANT, Caller(), walk_and_publish)
     assert found is not None
     assert [
         (relation.kind, relation.target, relation.line_start) for relation in found.relations
@@ -393,7 +393,7 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     wanted = "repo/app/Http/Controllers/InvoiceController.php"
     [held] = (one for one in graph.by_id.values() if one.uri == wanted)
     with kept.driver.locked(TENANT) as ctx:
-        relations = relations_of_texts(ctx, {held.text_key: "text/x-php"})
+        relations = build_relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}
         code_catalog(kept.catalog).relation_drift.replace_rows(
             ctx.ref, {held.text_key: Recorded((), ())}

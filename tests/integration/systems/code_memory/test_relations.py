@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.search.model import Caller
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -95,18 +95,20 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
     return Walker(driver.session.catalog)
 
 
-def told(walk: Walk) -> set[tuple[str, str, str]]:
+def told(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
-def ask(walker: Walker, name: str, direction: str, depth: int = 1) -> Walk:
+def ask(walker: Walker, name: str, direction: str, depth: int = 1) -> WalkResult:
     way = "in" if direction == "in" else "out"
-    return walker.relations(TENANT, Caller(), name, direction=way, depth=depth)
+    return walker.walk_from_name(TENANT, Caller(), name, direction=way, depth=depth)
 
 
 def test_names_of_python_are_qualified_by_path_and_found_from_both_ends(walker: Walker) -> None:
     [bill] = [
-        symbol for symbol in walker.symbols(TENANT, Caller(), name="Bill") if symbol.name == BILL
+        symbol
+        for symbol in walker.find_definitions(TENANT, Caller(), name="Bill")
+        if symbol.name == BILL
     ]
     assert bill.uri == "repo/backend/billing/models.py"
     out = told(ask(walker, BILL, "out"))
@@ -183,7 +185,7 @@ def test_requests_and_described_operations_meet_at_an_endpoint(walker: Walker) -
 
 
 def test_both_ends_of_a_relation_tell_the_same(walker: Walker) -> None:
-    nodes = walker.relations(TENANT, Caller(), BILL, depth=8).nodes
+    nodes = walker.walk_from_name(TENANT, Caller(), BILL, depth=8).nodes
     assert len(nodes) > 5
     out = {one for node in nodes for one in told(ask(walker, node.name, "out"))}
     into = {one for node in nodes for one in told(ask(walker, node.name, "in"))}
@@ -216,9 +218,9 @@ def test_equal_texts_in_two_places_have_names_of_their_own(
     walker = Walker(driver.session.catalog)
     for folder in ("one", "two"):
         name = f"{folder}.models.Bill"
-        walk = walker.relations(tenant, Caller(), name, direction="out")
+        walk = walker.walk_from_name(tenant, Caller(), name, direction="out")
         assert ("extends", name, f"{folder}.core.Base") in told(walk)
-        back = walker.relations(tenant, Caller(), f"{folder}.core.Base", direction="in")
+        back = walker.walk_from_name(tenant, Caller(), f"{folder}.core.Base", direction="in")
         assert told(back) >= {("extends", name, f"{folder}.core.Base")}
         assert not any(
             source.startswith("one") != (folder == "one")

@@ -121,7 +121,7 @@ ANSWERS = {
     "tests-of": ({"path": "Invoice.php"}, "No test is found"),
     "who-serves": ({"route": "invoices.show"}, "Nothing that you may read is called so."),
     "outline": ({"path": "Invoice.php"}, "Invoice.php:3-5  model  App\\Models\\Invoice"),
-    "history-of": ({"path": "Invoice.php"}, "its source is no Git repository"),
+    "history-of": ({"path": "Invoice.php"}, "its source is not a Git repository"),
     "rules-for": ({"path": "Invoice.php"}, "No rule, decision or document names these files."),
 }
 

@@ -101,7 +101,7 @@ def test_an_index_makes_possible_uses_certain_and_drops_those_of_other_definitio
     assert "calls Store.close (SCIP index)  shop/checkout.py:24" in about.who_serves(
         "POST /reminders"
     ).replace("shop.store.", "")
-    walk = Walker(driver.session.catalog).relations(
+    walk = Walker(driver.session.catalog).walk_from_name(
         tenant, Caller(), "shop.models.Invoice", direction="in", depth=1
     )
     assert {use.how for use in walk.uses} <= {"scip", "name"}

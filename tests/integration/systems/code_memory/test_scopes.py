@@ -338,7 +338,7 @@ class Asking:
         walker = Walker(session.catalog)
         names = ("Bill", f"table:{mark}_rows", "table:bills", f"{mark}.index")
         walks = {
-            f"walk {name}": walker.relations(self.tenant, self.caller, name, depth=MOST_STEPS)
+            f"walk {name}": walker.walk_from_name(self.tenant, self.caller, name, depth=MOST_STEPS)
             for name in names
         }
         readable = self.vault.readable(self.groups)

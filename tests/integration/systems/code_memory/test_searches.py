@@ -12,7 +12,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -98,7 +98,7 @@ def types_of(ctx: TenantContext) -> dict[tuple[str, str], str]:
     return found
 
 
-def told(walk: Walk) -> set[tuple[str, str, str]]:
+def told(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
@@ -152,7 +152,9 @@ def test_relations_are_walked_with_their_evidence(
     driver.sync("code-walk")
     with driver.locked("code-walk") as ctx:
         walker = Walker(ctx.catalog)
-        walk = walker.relations("code-walk", Caller(), "InvoiceController@store", direction="out")
+        walk = walker.walk_from_name(
+            "code-walk", Caller(), "InvoiceController@store", direction="out"
+        )
         assert told(walk) == {
             ("uses_model", STORE, INVOICE),
             ("queries_table", STORE, "table:audit"),
@@ -164,20 +166,20 @@ def test_relations_are_walked_with_their_evidence(
             "DB::table('audit')",
         )
         assert walk.complete
-        farther = walker.relations("code-walk", Caller(), STORE, direction="out", depth=5)
+        farther = walker.walk_from_name("code-walk", Caller(), STORE, direction="out", depth=5)
         assert ("extends", INVOICE, "App\\Models\\Base") in told(farther)
-        only = walker.relations("code-walk", Caller(), STORE, kinds=["uses_model"], depth=5)
+        only = walker.walk_from_name("code-walk", Caller(), STORE, kinds=["uses_model"], depth=5)
         assert {kind for kind, *_ in told(only)} == {"uses_model"}
-        who = walker.relations("code-walk", Caller(), "table:audit", direction="in")
+        who = walker.walk_from_name("code-walk", Caller(), "table:audit", direction="in")
         assert told(who) == {("queries_table", STORE, "table:audit")}
         assert [node.source_type for node in who.nodes] == ["table", "controller_method"]
-        [lines] = walker.symbols("code-walk", Caller(), name="Invoice::lines")
+        [lines] = walker.find_definitions("code-walk", Caller(), name="Invoice::lines")
         assert (lines.uri, lines.line_start) == ("repo/app/Models/Invoice.php", 5)
-        outline = walker.symbols("code-walk", Caller(), path="repo/app/Models/Invoice.php")
+        outline = walker.find_definitions("code-walk", Caller(), path="repo/app/Models/Invoice.php")
         assert [node.name for node in outline] == [INVOICE, f"{INVOICE}::lines"]
-        both = walker.symbols("code-walk", Caller(), name="Invoice")
+        both = walker.find_definitions("code-walk", Caller(), name="Invoice")
         assert [node.name for node in both] == [INVOICE, "resources/invoice#Invoice"]
-        assert walker.relations("code-walk", Caller(), "Nobody").nodes == ()
+        assert walker.walk_from_name("code-walk", Caller(), "Nobody").nodes == ()
 
 
 MIGRATION = """<?php
@@ -199,7 +201,7 @@ def test_migrations_without_a_name_are_told_apart(
     driver.sync("code-migrations")
     with driver.locked("code-migrations") as ctx:
         walker = Walker(ctx.catalog)
-        walk = walker.relations(
+        walk = walker.walk_from_name(
             "code-migrations",
             Caller(),
             "table:invoices",
@@ -212,7 +214,7 @@ def test_migrations_without_a_name_are_told_apart(
             ("alters", f"{folder}/2025_b.php#class@4::up", "table:invoices"),
         }
         assert {node.source_type for node in walk.nodes} == {"table", "migration"}
-        again = walker.relations("code-migrations", Caller(), walk.relations[0].source)
+        again = walker.walk_from_name("code-migrations", Caller(), walk.relations[0].source)
         assert ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices") in told(again)
         assert not any("2025" in relation.source for relation in again.relations)
 
@@ -229,7 +231,7 @@ def test_files_whose_literals_hold_nul_are_indexed(
     assert done["failed"] == 0
     with driver.locked("code-nul") as ctx:
         assert {name for name, _ in types_of(ctx)} >= {"a.php", "web.php"}
-        named = Walker(ctx.catalog).symbols("code-nul", Caller(), path="repo/config/a.php")
+        named = Walker(ctx.catalog).find_definitions("code-nul", Caller(), path="repo/config/a.php")
         assert "config:a.a\ufffdb.c\ufffd" in {node.name for node in named}
 
 
@@ -251,9 +253,9 @@ def test_what_is_gone_leaves_no_symbol_no_edge_and_no_name(
     driver.sync("code-gone")
     with driver.locked("code-gone") as ctx:
         walker = Walker(ctx.catalog)
-        left = walker.symbols("code-gone", Caller(), name="Invoice")
+        left = walker.find_definitions("code-gone", Caller(), name="Invoice")
         assert [node.uri for node in left] == ["repo/resources/invoice.ts"]
-        assert told(walker.relations("code-gone", Caller(), STORE, direction="out")) == {
+        assert told(walker.walk_from_name("code-gone", Caller(), STORE, direction="out")) == {
             ("queries_table", STORE, "table:audit")
         }
         recorded = {
@@ -293,8 +295,10 @@ def test_nobody_is_told_what_they_may_not_read_and_repositories_stay_apart(
         ctx.catalog.access.grant(ctx.ref, "inner", ["ann"])
         walker = Walker(ctx.catalog)
 
-        def ask(name: str, *principals: str, **options: Any) -> Walk:
-            return walker.relations("code-scopes", Caller(principals=principals), name, **options)
+        def ask(name: str, *principals: str, **options: Any) -> WalkResult:
+            return walker.walk_from_name(
+                "code-scopes", Caller(principals=principals), name, **options
+            )
 
         everybody = ask("InvoiceController@store", depth=8)
         assert {node.repository for node in everybody.nodes} == {"repo"}

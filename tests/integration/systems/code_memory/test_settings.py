@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchRequest
-from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
+from rag_assets.systems.code_memory.retrieval.walk import Walker, WalkResult
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -79,16 +79,16 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
     return Walker(driver.session.catalog)
 
 
-def told(walk: Walk) -> set[tuple[str, str, str]]:
+def told(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def out(walker: Walker, name: str) -> set[tuple[str, str, str]]:
-    return told(walker.relations(TENANT, Caller(), name, direction="out"))
+    return told(walker.walk_from_name(TENANT, Caller(), name, direction="out"))
 
 
 def into(walker: Walker, name: str) -> set[tuple[str, str, str]]:
-    return told(walker.relations(TENANT, Caller(), name, direction="in"))
+    return told(walker.walk_from_name(TENANT, Caller(), name, direction="in"))
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def into(walker: Walker, name: str) -> set[tuple[str, str, str]]:
 )
 def test_a_setting_leads_to_its_line(walker: Walker, key: str, line: int, uri: str) -> None:
     name = f"config:{key}"
-    walk = walker.relations(TENANT, Caller(), name, depth=1)
+    walk = walker.walk_from_name(TENANT, Caller(), name, depth=1)
     [node] = [one for one in walk.nodes if one.name == name]
     assert (node.uri, node.line_start, node.source_type) == (uri, line, "config")
-    found = walker.symbols(TENANT, Caller(), name=key)
+    found = walker.find_definitions(TENANT, Caller(), name=key)
     if "." in key:
         assert [one.name for one in found] == [name]
 
@@ -118,7 +118,7 @@ def test_who_reads_a_setting_is_told_and_where_its_value_is_from(walker: Walker)
     }
     variable = "env:BILLING_VAT"
     assert ("configured_by", "config:billing.vat", variable) in out(walker, "config:billing.vat")
-    walk = walker.relations(TENANT, Caller(), variable, direction="in")
+    walk = walker.walk_from_name(TENANT, Caller(), variable, direction="in")
     assert told(walk) >= {
         ("configured_by", "config:billing.vat", variable),
         ("configured_by", "file:repo/shop/settings.py", variable),
@@ -132,7 +132,7 @@ def test_who_reads_a_setting_is_told_and_where_its_value_is_from(walker: Walker)
 
 
 def test_words_of_people_are_no_settings(walker: Walker) -> None:
-    assert not walker.symbols(TENANT, Caller(), path="repo/lang/en/billing.php")
+    assert not walker.find_definitions(TENANT, Caller(), path="repo/lang/en/billing.php")
 
 
 def test_a_question_for_a_setting_finds_its_chunk(walker: Walker, driver: Driver) -> None:

@@ -347,12 +347,12 @@ def test_an_answer_has_every_file_in_which_grep_finds_the_word(
 
 def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) -> None:
     walker = Walker(driver.session.catalog)
-    [use] = walker.relations(TENANT, Caller(), "OrderRepo::lookupOrder").uses
+    [use] = walker.walk_from_name(TENANT, Caller(), "OrderRepo::lookupOrder").uses
     assert (use.kind, use.source, use.how) == ("calls", "Service::total", "name")
     assert (use.uri, use.line_start) == ("repo/kt/Service.kt", 4)
-    uses = walker.relations(TENANT, Caller(), "Krate::owners", direction="in").uses
+    uses = walker.walk_from_name(TENANT, Caller(), "Krate::owners", direction="in").uses
     assert {(one.how, one.confidence) for one in uses} == {("name", 0.8), ("possible", 1 / 3)}
-    assert walker.relations(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
+    assert walker.walk_from_name(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
 
 
 def test_lines_of_a_common_name_are_counted_beyond_those_that_are_kept(

@@ -23,7 +23,7 @@ from rag_assets.systems.agent_docs.command_runner import (
 )
 from rag_assets.systems.agent_docs.help_pages import build_help_pages, parse_subcommands
 from rag_assets.systems.agent_docs.pages import (
-    Page,
+    CommandPage,
     find_outdated,
     read_front_matter,
     record_programs,
@@ -295,6 +295,6 @@ def test_pages_are_written_to_no_file_elsewhere(tmp_path: Path) -> None:
     treasure.write_text("gold")
     for name in ("tool.md", ".tool.md.new"):
         (folder / name).symlink_to(treasure)
-    write_pages([Page("tool", "1", "A tool.")], folder)
+    write_pages([CommandPage("tool", "1", "A tool.")], folder)
     assert treasure.read_text() == "gold"
     assert "A tool." in (folder / "tool.md").read_text()

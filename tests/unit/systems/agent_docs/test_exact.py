@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorStore, open_store
-from rag_assets.systems.agent_docs.stores import DocChunk, Index
+from rag_assets.systems.agent_docs.stores import DocChunk, PassageIndex
 from rag_assets.systems.agent_docs.tenant_search import order_exactly
 from tests.vector_stores import SPEC, Opened, entry, owner_of
 
@@ -98,7 +98,7 @@ def test_the_order_is_that_of_the_stores_on_one_machine(
     found = asyncio.run(ordered(searcher, opened.name, request, top_k))
     ids = {one.id: f"{one.document.passage_source}:0" for one in made}
     chunks = [DocChunk(id_, "", "", 0, "guide") for id_ in ids.values()]
-    wanted = Index.from_chunks(chunks, rows).search(question, top_k)
+    wanted = PassageIndex.from_chunks(chunks, rows).search(question, top_k)
     assert [(ids[one.id], one.score) for one in found[:top_k]] == [
         (one.chunk.id, one.score) for one in wanted
     ]

@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.systems.agent_docs import globs
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 
 FILES = (
     *("a.md", "B.md", ".hidden.md", "[x].md", "docs/a.md", "docs/deep/b.md", "docs/deep/er/c.md"),
@@ -29,7 +29,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def paths(base: Path, *patterns: str) -> list[str]:
-    return [file.path for file in expand(patterns, base).files]
+    return [file.path for file in expand_patterns(patterns, base).files]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="what bash finds is compared")
@@ -53,7 +53,7 @@ def test_the_same_files_as_a_shell(base: Path, pattern: str) -> None:
 
 
 def test_each_file_once_in_the_order_of_the_patterns(base: Path) -> None:
-    found = expand(["docs/a.md", "*.md", "docs/*.md", "no/*.md"], base)
+    found = expand_patterns(["docs/a.md", "*.md", "docs/*.md", "no/*.md"], base)
     assert found.files[0].path == "docs/a.md"
     assert len(found.files) == len({file.path for file in found.files})
     assert found.empty == ("no/*.md",)
@@ -64,7 +64,7 @@ def test_absolute_patterns_and_those_of_the_home(base: Path, tmp_path: Path) -> 
     elsewhere = tmp_path / "other"
     elsewhere.mkdir()
     (elsewhere / "o.md").write_text("o")
-    found = expand([f"{elsewhere}/*.md", "~/other/*.md"], base, home=tmp_path)
+    found = expand_patterns([f"{elsewhere}/*.md", "~/other/*.md"], base, home=tmp_path)
     assert [file.path for file in found.files] == [f"{elsewhere}/o.md"]
 
 
@@ -92,7 +92,7 @@ def test_patterns_that_visit_too_much_are_refused(
 ) -> None:
     monkeypatch.setattr(globs, "MAX_ENTRIES", 10)
     with pytest.raises(ConfigurationError, match="visit more than"):
-        expand(["/**"], base)
+        expand_patterns(["/**"], base)
 
 
 def test_a_hostile_pattern_ends(base: Path) -> None:
@@ -103,6 +103,6 @@ def test_a_hostile_pattern_ends(base: Path) -> None:
 
 def test_names_that_are_no_utf8_are_shown_escaped(base: Path) -> None:
     (base / os.fsdecode(b"caf\xe9.md")).write_text("text")
-    (found,) = expand(["caf*.md"], base).files
+    (found,) = expand_patterns(["caf*.md"], base).files
     assert found.path == "caf\\udce9.md"
     assert Path(found.location).read_bytes() == b"text"

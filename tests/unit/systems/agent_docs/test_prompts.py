@@ -11,16 +11,16 @@ from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
-from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.globs import expand_patterns
 from rag_assets.systems.agent_docs.hosts import HOSTS, build_servers, merge_servers, render_servers
 from rag_assets.systems.agent_docs.prompts import (
     advise,
     build_hint,
     build_prompt,
+    build_tool_schema,
     has_tool,
     preload,
     read_sections,
-    tool_schema,
 )
 from rag_assets.systems.agent_docs.settings import Configuration
 
@@ -50,7 +50,7 @@ def docs(tmp_path: Path) -> Path:
 def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
     docs: Path, budget: int
 ) -> None:
-    documentation = read_sections(expand(["two.md", "one.md"], docs).files, plain)
+    documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget
     whole = documentation.tokens + 20 < budget
@@ -65,7 +65,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
 
 
 def test_what_is_left_out_is_named(docs: Path) -> None:
-    documentation = read_sections(expand(["two.md", "one.md"], docs).files, plain)
+    documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     names = preload(documentation, 150).left_out
     assert names[0].startswith("two.md: Section")
     assert names[-1] == "one.md"
@@ -108,7 +108,7 @@ def test_hint_and_schema_are_short(docs: Path) -> None:
         (docs / f"{name}.md").write_text("text")
     found = configured(docs, '{strategy: rag, sources: ["*.md"]}')
     assert 20 < count_text(build_hint(found.agents["a"])) <= 120
-    assert count_text(canonical(tool_schema())) <= 150
+    assert count_text(canonical(build_tool_schema())) <= 150
 
 
 def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from rag_assets.systems.agent_docs.help_pages import build_help_pages
 from rag_assets.systems.agent_docs.pages import (
-    Page,
+    CommandPage,
+    convert_roff_to_markdown,
     drop_empty_name_section,
     drop_repeated_sections,
     is_docutils,
     list_subcommands,
-    roff_to_markdown,
 )
 from tests.unit.systems.agent_docs.test_corpus import install
 
@@ -104,14 +104,14 @@ After it.
 def test_a_man_page_of_docutils_is_read() -> None:
     assert is_docutils(MAN)
     assert not is_docutils("usage: cp")
-    assert roff_to_markdown(MAN) == MARKDOWN
+    assert convert_roff_to_markdown(MAN) == MARKDOWN
     assert list_subcommands(MARKDOWN) == ["ls"]
     assert drop_empty_name_section(MARKDOWN).startswith("## Description")
 
 
 def test_hostile_man_pages_end() -> None:
     for text in ("\\f", "\\", ".IP", ".INDENT 0.0\n" * 2_000, ".UNINDENT\n.fi\n.nf\nx", ".SH\n.SS"):
-        roff_to_markdown(f'.\\" Man page generated from reStructuredText.\n{text}\n')
+        convert_roff_to_markdown(f'.\\" Man page generated from reStructuredText.\n{text}\n')
 
 
 def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path) -> None:
@@ -131,9 +131,11 @@ def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path)
 def test_long_sections_are_not_repeated() -> None:
     long = "## Global options\n\n" + "An option of all commands. " * 30
     known: dict[str, str] = {}
-    first = drop_repeated_sections(Page("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n"), known)
+    first = drop_repeated_sections(
+        CommandPage("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n"), known
+    )
     second = drop_repeated_sections(
-        Page("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n"), known
+        CommandPage("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n"), known
     )
     assert first.text == f"About a.\n\n{long}\n\n## Short\n\nx\n"
     assert second.text == (

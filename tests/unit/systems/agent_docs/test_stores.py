@@ -21,7 +21,7 @@ from rag_assets.systems.agent_docs.stores import (
     DocChunk,
     MemoryStore,
     PassageStore,
-    agent_file_name,
+    build_agent_file_name,
     rank_rows,
 )
 from tests.unit.systems.agent_docs.indexes import chunks_of, state_of, vectors_of
@@ -142,7 +142,7 @@ def test_an_agents_id_leads_to_no_other_folder(agent_id: str, tmp_path: Path) ->
     store.replace(agent_id, chunks, vectors_of(2), state_of(chunks))
     assert store.chunks(agent_id) == chunks
     assert {p.parent for p in tmp_path.rglob("*") if p.is_file()} == {folder}
-    assert not agent_file_name(agent_id).startswith(".")
+    assert not build_agent_file_name(agent_id).startswith(".")
 
 
 def test_files_are_as_other_programs_read_them(tmp_path: Path) -> None:

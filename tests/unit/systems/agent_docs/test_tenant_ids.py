@@ -1,4 +1,4 @@
-"""Ids of agents' tenants."""
+"""Tenant ids of agents."""
 
 from __future__ import annotations
 

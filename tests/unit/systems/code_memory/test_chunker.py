@@ -197,7 +197,7 @@ def test_layout_that_means_nothing_costs_no_vector() -> None:
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:
-    parameters = ChunkParameters(chunker.CODE, 1200, 200, chunker.place(path, media_type))
+    parameters = ChunkParameters(chunker.CODE, 1200, 200, chunker.classify_path(path, media_type))
     parsed = ParsedText(text, (), media_type=media_type)
     return [chunk.text for chunk in chunk_document(parsed, parameters, parsed_digest="d").chunks]
 

@@ -19,7 +19,7 @@ from benchmarks.code_questions.questions import (
     place,
     questions,
 )
-from rag_assets.systems.code_memory.retrieval.asked import asked_names
+from rag_assets.systems.code_memory.retrieval.question_subject import find_question_names
 
 WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]
 OTHERS = {"Last.fm", "FFmpeg"}
@@ -44,7 +44,7 @@ def test_half_of_each_kind_is_untouched() -> None:
 
 @pytest.mark.parametrize("one", WRITTEN, ids=lambda one: str(one["id"]))
 def test_no_question_names_anything(one: dict[str, str]) -> None:
-    names = {name for name in asked_names(one["question"]).names if not name.islower()}
+    names = {name for name in find_question_names(one["question"]).names if not name.islower()}
     assert names <= OTHERS
     assert not set(one["question"]) & set("/\\$_`")
 

@@ -6,7 +6,7 @@ import itertools
 
 from rag_assets.systems.code_memory.panel.pages import Picture, build_picture
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
-from rag_assets.systems.code_memory.retrieval.walk import Walk
+from rag_assets.systems.code_memory.retrieval.walk import WalkResult
 
 
 def node(name: str) -> Node:
@@ -19,7 +19,7 @@ def relation(source: str, target: str, kind: str = "calls") -> Relation:
 
 def drawn(*relations: Relation, roots: tuple[str, ...] = ("here",)) -> Picture:
     names = dict.fromkeys([*roots, *(end for one in relations for end in (one.source, one.target))])
-    return build_picture(Walk(tuple(map(node, names)), relations), roots)
+    return build_picture(WalkResult(tuple(map(node, names)), relations), roots)
 
 
 def test_what_names_a_node_is_left_of_it_and_what_it_states_is_right() -> None:
@@ -51,7 +51,7 @@ def test_what_has_no_room_is_counted_and_has_no_lines() -> None:
 
 def test_circles_and_nothing_at_all_have_a_picture() -> None:
     assert len(drawn(relation("here", "b"), relation("b", "here")).lines) == 2
-    assert build_picture(Walk(), ()).boxes == ()
+    assert build_picture(WalkResult(), ()).boxes == ()
 
 
 def test_a_long_name_is_cut_at_its_beginning() -> None:

@@ -15,10 +15,10 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.runtime.watch_report import HookedTenants, hooked_folder
 from rag_assets.systems.code_memory.hooks import (
     NAMES,
+    build_hook,
     build_hook_block,
-    hooks_folder,
+    find_hooks_folder,
     install_hooks,
-    new_hook,
     remove_hooks,
 )
 
@@ -232,7 +232,7 @@ def test_a_hook_says_nothing_of_a_file_system_that_cannot_be_written(
     repository: Path, shell: str
 ) -> None:
     hook = repository / "hook"
-    put(hook, new_hook(build_hook_block("shop", "/proc/sys/no such place/shop"), None))
+    put(hook, build_hook(build_hook_block("shop", "/proc/sys/no such place/shop"), None))
     command = [shell, "sh"] if shell == "busybox" else [shell]
     done = subprocess.run([*command, "-e", str(hook)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -334,13 +334,13 @@ def test_git_itself_runs_them_in_every_worktree(local: Path, tmp_path: Path) -> 
     top.mkdir()
     git("init", "-q", "-b", "main")
     git("commit", "-q", "--allow-empty", "-m", "first")
-    assert hooks_folder(top) == (top / ".git" / "hooks").resolve()
+    assert find_hooks_folder(top) == (top / ".git" / "hooks").resolve()
     install_hooks(local, "shop", top)
     git("commit", "-q", "--allow-empty", "-m", "second")
     assert told.take() == {"shop"}
     git("worktree", "add", "-q", str(other), "-b", "side")
     told.take()
-    assert hooks_folder(other) == hooks_folder(top)
+    assert find_hooks_folder(other) == find_hooks_folder(top)
     for step in (
         ("commit", "-q", "--allow-empty", "-m", "third"),
         ("commit", "-q", "--amend", "--allow-empty", "-m", "third again"),

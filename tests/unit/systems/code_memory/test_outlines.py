@@ -6,8 +6,8 @@ import pytest
 
 from rag_assets.systems.code_memory.outlines import (
     format_groups,
+    format_name,
     format_possible_uses,
-    shown_name,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
     ],
 )
 def test_name_of_many_parts_is_shown_by_its_last_two(name: str, shown: str) -> None:
-    assert shown_name(name) == shown
+    assert format_name(name) == shown
 
 
 def test_first_tests_are_shown_so_that_other_dependents_have_room() -> None:

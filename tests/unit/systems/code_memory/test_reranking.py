@@ -1,4 +1,4 @@
-"""Which models rerank passages of code."""
+"""Models that rerank passages of code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of runs, as lines of JSON."""
+"""Events of runs as lines of JSON."""
 
 from __future__ import annotations
 

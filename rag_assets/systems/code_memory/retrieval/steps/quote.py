@@ -1,7 +1,7 @@
-"""The search step Quote: passages that contain the whole question come first.
+"""The search step `quote`: put passages that contain the whole question first.
 
-Agents search for the text of an error, a configuration key or a line of code. Vectors and single
-words rank similar passages as high as the passage that contains it.
+Agents search for the text of an error, a configuration key or a line of code. Rankings by vectors
+and by single words rank similar passages as high as the passage that contains that text.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.search.progress import SearchProgress, Walked
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.asked import build_quotation
+from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
 from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
 
 _MOST_COMPARED: Final = 20
 """Maximum number of passages, the best by words, that are compared with the question."""
 
 
-class Quote(TrustedStep):
-    """Puts passages that contain the whole question before all others but exact names.
+class QuoteStep(TrustedStep):
+    """Puts passages that contain the whole question first, after definitions of exact names.
 
     Args:
         services: reads the texts of candidates.
@@ -36,8 +36,8 @@ class Quote(TrustedStep):
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the ids of these passages to the leading candidates.
 
-        Only verified candidates are compared, so that passages that the caller may not read take no
-        place among them.
+        Only verified candidates are compared, so that the limit counts no passage that the caller
+        may not read.
         """
         quotation = build_quotation(progress.search.request.query)
         if quotation is None or not reads_code(progress.search.tenant):

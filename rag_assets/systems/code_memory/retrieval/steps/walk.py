@@ -1,6 +1,6 @@
-"""The search step Walk: finds candidates related to the names in a question.
+"""The search step `walk`: find candidates related to the names in a question.
 
-All steps of one search see the same state of the relations, in the views that `Views` creates.
+All steps of one search read the same state of the relations, through RelationViews.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
+from rag_assets.systems.code_memory.retrieval.question_subject import (
+    QuestionNames,
+    find_question_names,
+)
 from rag_assets.systems.code_memory.retrieval.relevance import (
     Flow,
-    Reached,
-    Surroundings,
-    SurroundingsCache,
+    NeighbourhoodCache,
+    Neighbourhoods,
+    ReachedNode,
     flow_from_names,
 )
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test
@@ -49,49 +52,55 @@ from rag_assets.tenants.model import Tenant
 _MOMENT: Final = "code-memory: relations"
 
 
-class Views:
-    """Creates the view of a search. Its methods query the catalog, so call them in a thread.
+class RelationViews:
+    """Creates the relation view of a search.
+
+    Its methods query the catalog, so call them in a thread.
 
     Args:
-        services: reads relations, and caches the surroundings of nodes.
+        services: reads relations, and caches the neighbourhoods of nodes.
     """
 
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
         self._services = services
-        self._surroundings = services.of_system(SurroundingsCache)
+        self._neighbourhoods = services.of_system(NeighbourhoodCache)
 
-    def moment(self, progress: SearchProgress) -> RelationMoment:
-        """Return the relations that the caller could read when this search first asked for them."""
+    def get_moment(self, progress: SearchProgress) -> RelationMoment:
+        """Return the state of the relations when this search first read it."""
         moment: RelationMoment | None = progress.kept.get(_MOMENT)
         if moment is None:
-            moment = self._walker.moment(progress.ref.id, progress.caller)
+            moment = self._walker.get_moment(progress.ref.id, progress.caller)
             progress.kept[_MOMENT] = moment
         return moment
 
-    def view(self, progress: SearchProgress) -> View:
+    def get_view(self, progress: SearchProgress) -> RelationView:
         """Return the caller's view of the build that is searched."""
-        return self._walker.view(_build(progress), progress.caller, self.moment(progress))
+        return self._walker.create_view(
+            _get_graph_key(progress), progress.caller, self.get_moment(progress)
+        )
 
-    def with_surroundings(self, progress: SearchProgress) -> tuple[View, Surroundings]:
-        """Return the caller's view, and the surroundings that are cached for it."""
-        view, moment = self.view(progress), self.moment(progress)
-        # Queries read the current data. With a custom policy, two callers with equal scopes may
+    def get_view_with_neighbourhoods(
+        self, progress: SearchProgress
+    ) -> tuple[RelationView, Neighbourhoods]:
+        """Return the caller's view, and the neighbourhoods that are cached for it."""
+        view, moment = self.get_view(progress), self.get_moment(progress)
+        # Queries read changing data. With a custom policy, two callers with equal scopes may
         # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
         if is_fixed and type(self._services.policy) is FlatScopes:
-            kept = self._surroundings.of(_build(progress), moment.state, moment.scopes)
+            kept = self._neighbourhoods.get(_get_graph_key(progress), moment.state, moment.scopes)
             return view, kept
-        return view, Surroundings()
+        return view, Neighbourhoods()
 
 
 def get_relation_state(progress: SearchProgress) -> object:
-    """Return the state of the relations that an earlier step of the search used."""
+    """Return the state of the relations that an earlier step of this search read."""
     moment: RelationMoment = progress.kept[_MOMENT]
     return moment.state
 
 
-def _build(progress: SearchProgress) -> GraphKey:
+def _get_graph_key(progress: SearchProgress) -> GraphKey:
     return GraphKey(progress.ref, progress.serving.number)
 
 
@@ -99,26 +108,26 @@ _WHOLE: Final = frozenset({"route", "table"})
 """Types of documents that consist of one passage."""
 
 
-def list_related_places(found: Flow) -> list[Place]:
+def list_related_places(flow: Flow) -> list[Place]:
     """Return places of reached nodes, and of documents that state their relations, by relevance.
 
     The start nodes of the walk come first.
     """
-    start = [one for one in found.reached if len(one.path) == 1]
-    scored = [(one.score, _place(one)) for one in found.reached[len(start) :]]
-    scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
+    start = [one for one in flow.nodes if len(one.path) == 1]
+    scored = [(one.score, _get_place(one)) for one in flow.nodes[len(start) :]]
+    scored += [(score, Place(document_id)) for document_id, score in flow.stating_documents.items()]
     # Sorting is stable, so equally relevant places keep their order.
     scored.sort(key=lambda one: -one[0])
-    places = (*map(_place, start), *(place for _, place in scored))
+    places = (*map(_get_place, start), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
-def start_places(found: Flow) -> frozenset[Place]:
+def list_start_places(flow: Flow) -> frozenset[Place]:
     """Return the places of a walk's start nodes."""
-    return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
+    return frozenset(filter(None, (_get_place(one) for one in flow.nodes if len(one.path) == 1)))
 
 
-def _place(reached: Reached) -> Place | None:
+def _get_place(reached: ReachedNode) -> Place | None:
     node = reached.node
     if node.document_id is None:
         return None
@@ -126,19 +135,19 @@ def _place(reached: Reached) -> Place | None:
     if node.content_hash is None and before.startswith(TABLE):
         # The symbol of a migration's statement is its table's name.
         return Place(node.document_id, before.removeprefix(TABLE))
-    return place_of_node(node)
+    return get_place_of_node(node)
 
 
-def place_of_node(node: Node) -> Place | None:
-    """Return the place of a definition; the whole document if it has no passage of its own."""
+def get_place_of_node(node: Node) -> Place | None:
+    """Return the place of a definition: its own passage, or else its whole document."""
     if node.document_id is None:
         return None
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
-def find_place(reached: Reached) -> Place | None:
-    """Return the place of a node that has a passage of its own; None for any other node."""
-    place = _place(reached)
+def find_place(reached: ReachedNode) -> Place | None:
+    """Return the place of a node with its own passage; None for any other node."""
+    place = _get_place(reached)
     whole = reached.node.source_type in _WHOLE
     return place if whole or (place is not None and place.symbol is not None) else None
 
@@ -149,8 +158,8 @@ async def find_place_entries(
     """Return the entries at places that pass the request's filters, in the order of the places.
 
     Their number is limited as in any other ranking; each place has at least one entry unless a
-    filter excludes it. The cache is not used if the index has to filter, or if cached entries have
-    already misled this search.
+    filter excludes it. The cache is not used if the index must apply filters, or if this search has
+    already found outdated entries in the cache.
 
     Args:
         places: the places in order; the caller must be allowed to read them.
@@ -171,25 +180,23 @@ async def find_place_entries(
     return candidates
 
 
-_ENOUGH = 0.5
+_MIN_INDIRECT_SCORE = 0.5
 """Minimum relevance of an indirectly related node in an answer about relations alone."""
-_DIRECTLY = 2
+_DIRECT_PATH_LENGTH = 2
 """Number of names on the path from a start node to a directly related node."""
 _MOST_SEEDS = 40
 _DERIVED = frozenset({"route", "table"})
-"""Roles of definitions in derived documents; such a document has a single passage."""
+"""Roles of definitions in derived documents; each of these documents has a single passage."""
 _MOST_LEADING = 40
-"""Maximum number of places, and of definitions, for the names in a question; they precede all other
-hits."""
-_MOST_HOLDING = 60
-"""Maximum passages with a definition's name among which the defining passage is searched."""
+"""Maximum number of places, and of definitions, whose passages precede all other hits."""
+_MOST_PASSAGES_OF_NAME = 60
+"""Maximum number of passages with a name that are searched for the definition of the name."""
 
 
-class Walk(TrustedStep):
+class WalkStep(TrustedStep):
     """Walks from the names in a question and its options, before the index is searched.
 
-    The relations found are the whole answer, without a search by vectors, if the question only asks
-    for relations and all its names are known.
+    If the question only asks for relations and all its names are known, the index is not searched.
 
     Args:
         services: reads relations and the index.
@@ -198,7 +205,7 @@ class Walk(TrustedStep):
     before = ("recall",)
 
     def __init__(self, services: SearchServices) -> None:
-        self._views = Views(services)
+        self._views = RelationViews(services)
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
@@ -207,33 +214,35 @@ class Walk(TrustedStep):
         request = search.request
         if not reads_code(search.tenant) or progress.walked is not None:
             return progress
-        asked = asked_names(
+        question = find_question_names(
             request.query,
             route_name=request.route_name,
             controller_class=request.controller_class,
             table_name=request.table_name,
         )
-        if not asked.names:
+        if not question.names:
             return progress
-        if request.mode is None and asked.relational:
-            return await self._walk(asked, progress)
-        # The index is searched too, whatever the walk found.
-        return replace(progress, concurrent_walk=partial(self._walk, asked))
+        if request.mode is None and question.is_relational:
+            return await self._walk(question, progress)
+        # The index is searched at the same time, because names alone may not answer the question.
+        return replace(progress, concurrent_walk=partial(self._walk, question))
 
-    async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
+    async def _walk(self, question: QuestionNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         with progress.timings.part("walk"):
-            view, surroundings = await run_sync(self._views.with_surroundings, progress)
+            view, neighbourhoods = await run_sync(
+                self._views.get_view_with_neighbourhoods, progress
+            )
             exact = (
-                await run_sync(partial(_find_exact_places, view, asked))
-                if asked.is_bare
+                await run_sync(partial(_find_exact_places, view, question))
+                if question.is_bare
                 else ([], [])
             )
             found, are_known = await run_sync(
-                partial(find_related_nodes, view, surroundings, search.tenant, asked)
+                partial(find_related_nodes, view, neighbourhoods, search.tenant, question)
             )
-            chosen = _select_answers(found, asked) if are_known else None
-            leading = await self._leading(*exact, progress)
+            chosen = _select_answers(found, question) if are_known else None
+            leading = await self._find_leading_candidates(*exact, progress)
             related = await find_place_entries(
                 self._services, progress, list_related_places(chosen or found)
             )
@@ -242,33 +251,33 @@ class Walk(TrustedStep):
             return progress
         request = search.request
         walked = Walked(
-            # A threshold in the request applies to every hit.
+            # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
-            paths=tuple(one.path for one in found.reached if len(one.path) > 1),
+            paths=tuple(one.path for one in found.nodes if len(one.path) > 1),
             complete=found.complete,
             alone=chosen is not None and request.mode is None and request.min_score is None,
             leading=tuple(one.id for one in leading),
         )
-        start = start_places(found)
+        start = list_start_places(found)
         named = [
             candidate
             for candidate in candidates
-            if candidate in leading or not start.isdisjoint(_list_places(candidate))
+            if candidate in leading or not start.isdisjoint(_get_places(candidate))
         ]
         # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
         return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
 
-    async def _leading(
+    async def _find_leading_candidates(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages at places, after passages with the first line of a definition.
+        """Return the passages with the first lines of definitions, then the passages at places.
 
-        A long definition has several passages; a short one shares its passage with others.
+        A long definition has several passages; a short definition shares its passage with others.
         """
         at_places = await find_place_entries(self._services, progress, places)
         joined = [definition for definition in definitions if not _has_passage(definition)]
-        named = await self._named_in_documents(joined, progress) if joined else []
+        named = await self._find_named_passages(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
             return at_places
         candidates = {one.id: one for one in (*at_places, *named)}
@@ -282,11 +291,11 @@ class Walk(TrustedStep):
         holding = [
             candidate
             for id_, candidate in candidates.items()
-            if id_ in entries and _holds(entries[id_], candidate, definitions)
+            if id_ in entries and _contains_definition(entries[id_], candidate, definitions)
         ]
         return [*dict.fromkeys((*holding, *at_places))]
 
-    async def _named_in_documents(
+    async def _find_named_passages(
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
         """Return passages with the names of definitions, from the documents that define them."""
@@ -300,7 +309,7 @@ class Walk(TrustedStep):
         requests = [
             RankingRequest(
                 word,
-                _MOST_HOLDING,
+                _MOST_PASSAGES_OF_NAME,
                 replace(filters, documents=tuple(sorted(documents))),
                 symbols=True,
             )
@@ -313,11 +322,13 @@ class Walk(TrustedStep):
         return [one for ranking in rankings for one in ranking]
 
 
-def _list_places(candidate: Candidate) -> tuple[Place, Place]:
+def _get_places(candidate: Candidate) -> tuple[Place, Place]:
     return Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)
 
 
-def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
+def _contains_definition(
+    entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]
+) -> bool:
     """Return whether a passage contains the first line of one of these definitions."""
     first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
     return any(
@@ -327,38 +338,40 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
 
 
 def find_related_nodes(
-    view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
+    view: RelationView, neighbourhoods: Neighbourhoods, tenant: Tenant, question: QuestionNames
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
-    by_name = [_find_nodes(view, tenant, name) for name in asked.names]
+    by_name = [_find_nodes(view, tenant, name) for name in question.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     start_nodes = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(start_nodes, 1.0)
     found = flow_from_names(
-        view, surroundings, seeds, start_nodes, depth=USUAL_STEPS, wanted=asked.wanted
+        view, neighbourhoods, seeds, start_nodes, depth=USUAL_STEPS, wanted=question.wanted_types
     )
     found = replace(found, complete=found.complete and len(start_nodes) == len(nodes))
     return found, all(by_name)
 
 
-def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
-    """Return the places of definitions and files with exactly these names.
+def _find_exact_places(
+    view: RelationView, question: QuestionNames
+) -> tuple[list[Place], list[FoundSymbol]]:
+    """Return the places of definitions and files with exactly these names, and the definitions.
 
-    Returns:
-        The places of files, and of definitions that have a passage of their own. Then the
-            definitions; one that shares its passage is included only if no definition of the same
-            name has its own.
+    The places are files and definitions with their own passage. If at least one definition of a
+    name has its own passage, the other definitions of that name are left out.
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
-    for name in asked.names:
+    for name in question.names:
         defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
-        defined.sort(key=partial(_distance, name))
+        defined.sort(key=partial(_get_distance_key, name))
         own = [one for one in defined if _has_passage(one)]
         definitions += own or defined
-        places |= dict.fromkeys(filter(None, (place_of_node(build_node(one)) for one in own)))
+        places |= dict.fromkeys(filter(None, (get_place_of_node(build_node(one)) for one in own)))
         if "." in name or "/" in name or not defined:
-            files = sorted(view.files_called(name), key=lambda one: is_test(path_from_uri(one.uri)))
+            files = sorted(
+                view.find_files_by_suffix(name), key=lambda one: is_test(path_from_uri(one.uri))
+            )
             places |= {Place(file.document_id): None for file in files}
     return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
 
@@ -367,8 +380,8 @@ def _has_passage(found_symbol: FoundSymbol) -> bool:
     return found_symbol.content_hash is not None or found_symbol.role in _DERIVED
 
 
-def _distance(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
-    """Return a sort key for definitions of one name: those with the same spelling come first."""
+def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
+    """Return a sort key for definitions of one name; the same spelling comes first."""
     written, defined = name_parts(name, folded=False), name_parts(found_symbol.name, folded=False)
     is_derived = found_symbol.role in _DERIVED
     is_other = defined[-len(written) :] != written
@@ -381,31 +394,31 @@ def _distance(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, i
     )
 
 
-def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
-    """Return the nodes that a name refers to; for a file's name, the definitions in the file."""
-    found = view.named(name)
+def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
+    """Return the nodes with a name; for the name of a file, the definitions in the file."""
+    found = view.find_by_name(name)
     if not found and "/" in name:
         uris = [name, *(build_uri(source.name, name.lstrip("/")) for source in tenant.sources)]
-        found = view.within_any(uris)
+        found = view.list_definitions(uris)
     found = found or view.find_by_suffix(name)
     return {(one.source, one.name): build_node(one) for one in found}
 
 
-def _select_answers(found: Flow, asked: AskedNames) -> Flow | None:
-    """Return the nodes that answer a question about relations alone; None for other questions.
+def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
+    """Return the nodes that answer a question about relations alone.
 
-    These nodes are near enough, and have a type that the question asks for. If there are none, the
-    walk does not answer the question.
+    They are relevant enough and have a source type that the question asks for. Return None for any
+    other question, or if the walk reached no such node.
     """
-    if not asked.relational or not asked.wanted:
-        return found if asked.relational else None
+    if not question.is_relational or not question.wanted_types:
+        return found if question.is_relational else None
     kept = tuple(
         one
-        for one in found.reached
+        for one in found.nodes
         if len(one.path) == 1
         or (
-            one.node.source_type in asked.wanted
-            and (len(one.path) == _DIRECTLY or one.score >= _ENOUGH)
+            one.node.source_type in question.wanted_types
+            and (len(one.path) == _DIRECT_PATH_LENGTH or one.score >= _MIN_INDIRECT_SCORE)
         )
     )
-    return replace(found, reached=kept) if any(len(one.path) > 1 for one in kept) else None
+    return replace(found, nodes=kept) if any(len(one.path) > 1 for one in kept) else None

@@ -5,24 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.storage.index.model import Candidate
-from rag_assets.systems.code_memory.retrieval.asked import AskedKinds
-from rag_assets.systems.code_memory.retrieval.steps.expand import Rated, arrange_candidates
+from rag_assets.systems.code_memory.retrieval.question_subject import QuestionKinds
+from rag_assets.systems.code_memory.retrieval.steps.expand import RatedCandidate, arrange_candidates
 
-NOTHING = AskedKinds(frozenset(), tests=False, topic="")
+NOTHING = QuestionKinds(frozenset(), is_about_tests=False, topic="")
 
 
 def rated(
     uri: str, score: float, kind: str = "code", symbol: str = "", *, preferred: bool = False
-) -> Rated:
+) -> RatedCandidate:
     name = f"{uri}:{symbol}"
-    return Rated(Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol), score, kind, preferred)
+    return RatedCandidate(
+        Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol), score, kind, preferred
+    )
 
 
 def names(found: list[Candidate]) -> list[str]:
     return [candidate.id.removesuffix(":") for candidate in found]
 
 
-def order(*given: Rated, asked: AskedKinds = NOTHING) -> list[str]:
+def order(*given: RatedCandidate, asked: QuestionKinds = NOTHING) -> list[str]:
     return names(arrange_candidates(given, asked, 10))
 
 
@@ -36,7 +38,7 @@ def test_another_file_comes_before_the_second_passage_of_one() -> None:
 
 
 def test_the_best_of_each_kind_that_is_asked_for_comes_up() -> None:
-    asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
+    asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     models = [rated(f"r/{n}.php", 1.0 - n / 100, "model") for n in range(5)]
     policies = [
         rated("r/P.php", 0.5, "policy", "P::own"),
@@ -51,7 +53,7 @@ def test_the_best_of_each_kind_that_is_asked_for_comes_up() -> None:
 def test_tests_come_later_unless_they_are_asked_for() -> None:
     pair = rated("r/tests/ATest.php", 1.0), rated("r/A.php", 0.6)
     assert order(*pair) == ["r/A.php", "r/tests/ATest.php"]
-    about = AskedKinds(frozenset(), tests=True, topic="")
+    about = QuestionKinds(frozenset(), is_about_tests=True, topic="")
     assert order(*pair, asked=about) == ["r/tests/ATest.php", "r/A.php"]
 
 
@@ -84,6 +86,6 @@ def test_every_candidate_is_there_once(
     items: list[tuple[str, float, str, str]], count: int
 ) -> None:
     given_ = [rated(*item) for item in items]
-    asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
+    asked = QuestionKinds(frozenset({"policy"}), is_about_tests=False, topic="")
     found = arrange_candidates(given_, asked, count)
     assert sorted(one.id for one in found) == sorted(one.candidate.id for one in given_)

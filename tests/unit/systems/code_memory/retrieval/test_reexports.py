@@ -26,7 +26,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
 )
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
-from rag_assets.systems.code_memory.retrieval.view import Reexports, Sought
+from rag_assets.systems.code_memory.retrieval.view import NameLookup, Reexports
 from rag_assets.systems.code_memory.symbols.names import FILE, short_name
 
 REPOSITORY = "repo"
@@ -83,7 +83,7 @@ class Files:
 
     def means(self, name: str, path: str) -> str | None:
         """Return the definition behind a name that a file imports."""
-        sought = Sought(REPOSITORY, name, path)
+        sought = NameLookup(REPOSITORY, name, path)
         return self.reexports.find_definitions([sought]).get(sought)
 
 

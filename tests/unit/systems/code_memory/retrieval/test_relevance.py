@@ -12,13 +12,17 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
 )
 from rag_assets.systems.code_memory.retrieval.nodes import NodeKey, build_node
-from rag_assets.systems.code_memory.retrieval.relevance import Flow, Surroundings, flow_from_results
-from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.relevance import (
+    Flow,
+    Neighbourhoods,
+    flow_from_results,
+)
+from rag_assets.systems.code_memory.retrieval.view import RelationView
 
 ROLES = {"M": "model", "J": "job", "P": "policy"}
 
 
-class Told:
+class FakeRelations:
     """Relations between methods, in memory; `A::a` is in the file a of its class."""
 
     def __init__(self, *edges: tuple[str, str, str]) -> None:
@@ -45,69 +49,71 @@ class Told:
 
 def symbol(name: str) -> FoundSymbol:
     kind = ROLES.get(name[:1], "service")
-    told = ("h", name, f"r/{name}.php", "r", "public", "code")
-    return FoundSymbol(name, "class", True, 1, 1, *told, {name: kind}, local_name=name)
+    fake = ("h", name, f"r/{name}.php", "r", "public", "code")
+    return FoundSymbol(name, "class", True, 1, 1, *fake, {name: kind}, local_name=name)
 
 
-def brought(told: Told, **found: float) -> Flow:
-    view = View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
+def brought(fake: FakeRelations, **found: float) -> Flow:
+    view = RelationView(fake, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
     nodes = {key: build_node(symbol(key[1])) for key in seeds}
-    return flow_from_results(view, Surroundings(), seeds, nodes)
+    return flow_from_results(view, Neighbourhoods(), seeds, nodes)
 
 
 def scores(found: Flow) -> dict[str, float]:
-    return {one.node.name: one.score for one in found.reached}
+    return {one.node.name: one.score for one in found.nodes}
 
 
 def test_what_several_lead_to_gets_the_sum() -> None:
-    told = Told(("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
-    found = scores(brought(told, A=1.0, B=1.0))
+    fake = FakeRelations(("A", "calls", "X"), ("B", "calls", "X"), ("A", "calls", "Y"))
+    found = scores(brought(fake, A=1.0, B=1.0))
     assert found["X"] > found["Y"] > 0
-    alone = scores(brought(told, A=1.0))
+    alone = scores(brought(fake, A=1.0))
     assert found["X"] > alone["X"]
 
 
 def test_what_everything_is_related_to_gets_less() -> None:
     crowd = [(f"C{number}", "uses_model", "M1") for number in range(200)]
-    told = Told(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd)
-    found = scores(brought(told, A=1.0))
+    fake = FakeRelations(("A", "uses_model", "M1"), ("A", "uses_model", "M2"), *crowd)
+    found = scores(brought(fake, A=1.0))
     assert found["M2"] > 1.5 * found["M1"] > 0
 
 
-def test_relevance_fades_along_a_chain_and_its_path_is_told() -> None:
-    told = Told(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
-    found = brought(told, A=1.0)
+def test_relevance_fades_along_a_chain_and_its_path_is_returned() -> None:
+    fake = FakeRelations(("A", "calls", "B"), ("B", "dispatches", "J"), ("J", "calls", "D"))
+    found = brought(fake, A=1.0)
     assert scores(found)["B"] > scores(found)["J"] > scores(found)["D"]
-    [path] = [one.path for one in found.reached if one.node.name == "D"]
+    [path] = [one.path for one in found.nodes if one.node.name == "D"]
     assert path == ("A", "B", "J", "D")
 
 
 def test_it_does_not_go_on_for_ever() -> None:
-    told = Told(*((f"A{n}", "calls", f"A{n + 1}") for n in range(9)))
-    assert set(scores(brought(told, A0=1.0))) == {"A0", "A1", "A2", "A3"}
-    ring = Told(("A", "calls", "B"), ("B", "calls", "A"))
+    fake = FakeRelations(*((f"A{n}", "calls", f"A{n + 1}") for n in range(9)))
+    assert set(scores(brought(fake, A0=1.0))) == {"A0", "A1", "A2", "A3"}
+    ring = FakeRelations(("A", "calls", "B"), ("B", "calls", "A"))
     assert set(scores(brought(ring, A=1.0))) == {"A", "B"}
 
 
 def test_what_was_found_gains_by_its_neighbours() -> None:
-    told = Told(("A", "calls", "B"))
-    found = scores(brought(told, A=1.0, B=0.5))
+    fake = FakeRelations(("A", "calls", "B"))
+    found = scores(brought(fake, A=1.0, B=0.5))
     assert found["A"] > 0
 
 
 def test_a_made_job_is_dispatched() -> None:
-    told = Told(("A", "makes", "J"), ("A", "makes", "S"))
-    found = scores(brought(told, A=1.0))
+    fake = FakeRelations(("A", "makes", "J"), ("A", "makes", "S"))
+    found = scores(brought(fake, A=1.0))
     assert found["J"] > found["S"] > 0
 
 
 def test_a_policy_is_found_by_the_name_of_its_model() -> None:
-    told = Told(("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
-    found = scores(brought(told, A=1.0))
+    fake = FakeRelations(("MPolicy", "takes", "M"), ("A", "uses_model", "M"), ("B", "takes", "M"))
+    found = scores(brought(fake, A=1.0))
     assert found["MPolicy"] > found["B"]
 
 
-def test_documents_that_state_relations_are_told() -> None:
-    told = Told(("docs/adr/1.md", "documents", "A"))
-    assert brought(told, A=1.0).stating == {"docs/adr/1.md": brought(told, A=1.0).reached[0].score}
+def test_documents_that_state_relations_are_returned() -> None:
+    fake = FakeRelations(("docs/adr/1.md", "documents", "A"))
+    assert brought(fake, A=1.0).stating_documents == {
+        "docs/adr/1.md": brought(fake, A=1.0).nodes[0].score
+    }

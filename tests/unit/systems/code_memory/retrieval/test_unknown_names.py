@@ -22,10 +22,12 @@ HIT = cast("Hit", object())
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
-    view.named.return_value = view.find_by_suffix.return_value = view.files_called.return_value = []
-    view.edges.return_value.edges = []
-    monkeypatch.setattr(questions, "Views", lambda _: Mock(view=lambda _: view))
-    monkeypatch.setattr(questions, "nearest_names", lambda *_: [])
+    view.find_by_name.return_value = view.find_by_suffix.return_value = (
+        view.find_files_by_suffix.return_value
+    ) = []
+    view.find_edges_of_names.return_value.edges = []
+    monkeypatch.setattr(questions, "RelationViews", lambda _: Mock(get_view=lambda _: view))
+    monkeypatch.setattr(questions, "find_nearest_names", lambda *_: [])
     return view
 
 
@@ -66,7 +68,7 @@ def test_a_question_of_an_unknown_name_has_no_hits(
 def test_the_name_of_a_file_is_known(
     monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
 ) -> None:
-    view.files_called.side_effect = lambda name: [object()] if name == query else []
+    view.find_files_by_suffix.side_effect = lambda name: [object()] if name == query else []
     answer = answer_to(monkeypatch, query)
     assert (answer.hits, answer.warnings) == ((HIT,), ())
 

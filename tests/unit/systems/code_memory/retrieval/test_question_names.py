@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_names
+from rag_assets.systems.code_memory.retrieval.question_subject import (
+    MOST_NAMES,
+    find_question_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_nam
     ],
 )
 def test_names_are_found_as_they_are_written(query: str, names: tuple[str, ...]) -> None:
-    assert asked_names(query).names == names
+    assert find_question_names(query).names == names
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_names_are_found_as_they_are_written(query: str, names: tuple[str, ...])
     ],
 )
 def test_questions_for_relations_alone_are_told_from_others(query: str, relational: bool) -> None:
-    assert asked_names(query).relational is relational
+    assert find_question_names(query).is_relational is relational
 
 
 @pytest.mark.parametrize(
@@ -65,24 +68,26 @@ def test_questions_for_relations_alone_are_told_from_others(query: str, relation
     ],
 )
 def test_a_name_before_words_without_a_blank_is_a_name_in_a_sentence(query: str, name: str) -> None:
-    asked = asked_names(query)
+    asked = find_question_names(query)
     assert asked.names == (name,)
     assert not asked.is_bare
-    assert not asked.relational, "it may ask for anything"
+    assert not asked.is_relational, "it may ask for anything"
 
 
 def test_a_type_that_says_what_a_name_is_asks_for_nothing() -> None:
-    assert asked_names("Which migrations altered table invoices?").wanted == {"migration"}
-    assert "table" in asked_names("Which tables does InvoiceController touch?").wanted
+    assert find_question_names("Which migrations altered table invoices?").wanted_types == {
+        "migration"
+    }
+    assert "table" in find_question_names("Which tables does InvoiceController touch?").wanted_types
 
 
 def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
-    asked = asked_names(
+    asked = find_question_names(
         "what about FooBar", route_name="a.b", controller_class="C", table_name="invoices"
     )
     assert asked.names == ("a.b", "C", "table:invoices", "FooBar")
     many = " ".join(f"NameOf{number}" for number in range(100))
-    assert len(asked_names(many).names) == MOST_NAMES
+    assert len(find_question_names(many).names) == MOST_NAMES
 
 
 @pytest.mark.parametrize(
@@ -91,8 +96,10 @@ def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
     ids=["slashes", "capitals", "dots", "quotes", "humps", "underscores"],
 )
 def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
-    assert len(asked_names(query).names) <= MOST_NAMES
+    assert len(find_question_names(query).names) <= MOST_NAMES
 
 
 def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
-    assert not any("\x00" in name for name in asked_names("what is `a\x00b` in `c.d\x00`?").names)
+    assert not any(
+        "\x00" in name for name in find_question_names("what is `a\x00b` in `c.d\x00`?").names
+    )

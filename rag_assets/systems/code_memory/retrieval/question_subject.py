@@ -1,9 +1,9 @@
-"""The subject of a question: the names in it, kinds of definitions, and its topic.
+"""The subject of a question: the names in it, the kinds of definitions it asks for, its topic.
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
-request and a table without naming any. Such words state the kind; the other words state the topic.
-A full-text search for words such as "endpoint" would only match definitions that happen to be named
-so.
+request and a table without naming any. Such words state a kind; the other words state the topic.
+The topic leaves out words such as "endpoint", because a full-text search for them would only match
+definitions that happen to have "endpoint" in their names.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _UNSPACED: Final = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\uff00-\uffef"
 )
-"""Characters of scripts in which particles or punctuation follow a name without a space."""
+"""Characters of scripts that put particles or punctuation directly after a name."""
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
 _LONGEST: Final = 300
-"""Maximum number of characters of a name; a longer word is not a name."""
+"""Maximum characters of a name; a longer word is not a name."""
 
 _PART: Final = r"[A-Za-z_]\w*"
 _SHAPES: Final = (
@@ -48,7 +48,7 @@ _WHOLE: Final = re.compile(
     r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\]))?(?:\(\))?"
 )
 _OPERATOR: Final = re.compile(r"\boperator\W+")
-"""Matches the end of the name of an operator in C++, whose marks belong to the name."""
+"""Matches the name of an operator in C++, whose marks belong to the name."""
 _MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
@@ -58,7 +58,7 @@ _ASKING: Final = frozenset({"which", "what", "whose"})
 _QUOTES: Final = "`\"'"
 _ENDS: Final = ".:?"
 _LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
-"""Matches what a text rarely contains by chance: three words, or a name of several words."""
+"""Matches text that is rarely found by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
@@ -89,7 +89,7 @@ _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
         "config": ("config",),
     }
 )
-"""Source types that words ask for; the words are listed without a plural `s`."""
+"""Source types, by the word that asks for them; the words lack their plural `s`."""
 
 _RELATIONAL: Final = frozenset(
     _WORD.findall(
@@ -109,35 +109,35 @@ _RELATIONAL: Final = frozenset(
         """
     )
 )
-"""Words that occur in questions about relations; they are listed without a plural `s`."""
+"""Words that occur in questions about relations; the words lack their plural `s`."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskedNames:
+class QuestionNames:
     """The names in a question.
 
     Attributes:
         names: the names as written.
-        wanted: source types that its words ask for.
-        relational: whether all words besides the names concern relations.
-        is_bare: whether it consists of names alone.
+        wanted_types: source types that the question asks for.
+        is_relational: whether all words besides the names concern relations.
+        is_bare: whether the question consists of names alone.
     """
 
     names: tuple[str, ...]
-    wanted: frozenset[str]
-    relational: bool
+    wanted_types: frozenset[str]
+    is_relational: bool
     is_bare: bool = False
 
 
-def types_of_word(word: str) -> tuple[SourceType, ...]:
+def get_types_of_word(word: str) -> tuple[SourceType, ...]:
     """Return the source types that a lower-case word asks for: `tables` asks for tables."""
     return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
 
 
 def build_quotation(query: str) -> re.Pattern[str] | None:
-    """Return a pattern for texts that contain the whole question; None for one or two plain words.
+    """Return a pattern that finds the whole question in a text; None for one or two plain words.
 
-    Case and white space do not matter, nor do quotes around the question.
+    The pattern ignores case, differences of white space, and quotes around the question.
     """
     words = query[:_LONGEST].strip(_QUOTES).split()
     if len(query) > _LONGEST or not _LITERAL.search(" ".join(words)):
@@ -145,14 +145,14 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
     return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
 
 
-def asked_names(
+def find_question_names(
     query: str,
     *,
     route_name: str | None = None,
     controller_class: str | None = None,
     table_name: str | None = None,
-) -> AskedNames:
-    """Return the names in a question; names that are passed separately come first."""
+) -> QuestionNames:
+    """Return the names in a question; names in the other arguments come first."""
     names_in_options = [one for one in (route_name, controller_class) if one]
     names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
     in_question, rest = _read_question(query)
@@ -163,9 +163,9 @@ def asked_names(
     plain = not any(one.isalpha() and not one.isascii() for token in rest for one in token)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(in_question) and not rest
-    # A bare question may be an ordinary word and not a name.
+    # The only word of a bare question may be an ordinary word.
     relational = bool(names_in_options) or any(map(_NAME.fullmatch, names)) or not is_bare
-    return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
+    return QuestionNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
@@ -174,7 +174,7 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     rest: list[str] = []
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
-        # A question of a single word is a name whatever its form: `save!`, `nil?`, `x=`, `~Table`.
+        # A single word is a name, whatever its form: `save!`, `nil?`, `x=`, `~Table`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
         if _OPERATOR.search(whole) is not None:
             return [whole], []
@@ -188,7 +188,7 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
             at += 2
         elif _is_name(token, tokens[at], query):
             names.append(token)
-            # A word for a type that only describes a name does not ask for that type.
+            # A type word next to a name describes the name; it does not ask for that type.
             if rest and rest[-1] in _TYPES:
                 rest.pop()
             at += 2 if after in _TYPES else 1
@@ -205,7 +205,7 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
 
 
 def _is_requested_type(rest: list[str]) -> bool:
-    """Return whether the next type word is what the question asks for, as in "which middleware"."""
+    """Return whether the question asks for the next type word, as in "which middleware"."""
     return bool(rest) and rest[-1].lower() in _ASKING
 
 
@@ -260,7 +260,7 @@ _TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyT
 """Source types, by the beginning of a word that asks for them."""
 
 _ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
-"""Words in questions about code that do not belong to the topic, without the plural `s`."""
+"""Words in questions about code that do not belong to the topic; they lack their plural `s`."""
 
 _KIND_TOKEN: Final = re.compile(r"[^\s,;:?!()\"]+")
 _COMPOUND: Final = re.compile(r"[A-Za-z]+(?:[.-][A-Za-z]+)+")
@@ -268,40 +268,45 @@ _TEST: Final = re.compile(r"\btest", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedKinds:
-    """The kinds and the topic that a question asks for.
+class QuestionKinds:
+    """The kinds of definitions that a question asks for, and its topic.
 
     Attributes:
-        types: source types that its words ask for.
-        tests: whether it is about tests.
-        topic: the question without the words that ask for a kind; each compound is added a second
-            time as one word, as code writes it (`two-factor` as `twofactor`).
+        wanted_types: source types that the question asks for.
+        is_about_tests: whether the question is about tests.
+        topic: the question without the words that ask for a kind; a compound such as `two-factor`
+            is followed by its spelling in code, `twofactor`.
     """
 
-    types: frozenset[str]
-    tests: bool
+    wanted_types: frozenset[str]
+    is_about_tests: bool
     topic: str
 
 
-def asked_kinds(query: str) -> AskedKinds:
-    """Return the kinds that a question asks for, and its topic."""
-    types: set[str] = set()
+def find_question_kinds(query: str) -> QuestionKinds:
+    """Return the kinds of definitions that a question asks for, and its topic."""
+    wanted: set[str] = set()
     topic: list[str] = []
     for token in _KIND_TOKEN.findall(query):
         types_of_words = [_find_requested_types(word.lower()) for word in _WORD.findall(token)]
-        types.update(*(found for found in types_of_words if found is not None))
-        if any(found is None for found in types_of_words) or not types_of_words:
+        wanted.update(*(types for types in types_of_words if types is not None))
+        if any(types is None for types in types_of_words) or not types_of_words:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
-    return AskedKinds(frozenset(types), _TEST.search(query) is not None, " ".join(topic) or query)
+    return QuestionKinds(
+        frozenset(wanted), _TEST.search(query) is not None, " ".join(topic) or query
+    )
 
 
 def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
-    """Return the types that a word asks for, () for a filler word, None for a word of the topic."""
+    """Return the source types that a word asks for.
+
+    Return () for a filler word, and None for a word of the topic.
+    """
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
-    named = types_of_word(word)
+    named = get_types_of_word(word)
     by_beginning = next(
         (t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ()
     )

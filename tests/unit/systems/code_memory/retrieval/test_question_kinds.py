@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.retrieval.asked import asked_kinds
+from rag_assets.systems.code_memory.retrieval.question_subject import find_question_kinds
 
 ASKED = {
     "Which endpoint takes an order?": {"route", "controller_method", "api_endpoint"},
@@ -18,27 +18,27 @@ ASKED = {
 
 @pytest.mark.parametrize(("query", "types"), ASKED.items(), ids=list(ASKED))
 def test_words_of_people_ask_for_kinds(query: str, types: set[str]) -> None:
-    assert asked_kinds(query).types == types
+    assert find_question_kinds(query).wanted_types == types
 
 
 def test_what_asks_for_a_kind_is_no_topic() -> None:
-    topic = asked_kinds(
+    topic = find_question_kinds(
         "Which endpoint cancels an order, what validates it, and who is allowed to?"
     )
     assert topic.topic == "Which cancels an order what it and who is to"
 
 
 def test_compounds_are_there_as_code_has_them() -> None:
-    assert asked_kinds("two-factor sign-in at Last.fm").topic == (
+    assert find_question_kinds("two-factor sign-in at Last.fm").topic == (
         "two-factor twofactor sign-in signin at Last.fm Lastfm"
     )
 
 
 def test_a_question_of_nothing_else_keeps_its_words() -> None:
-    assert asked_kinds("endpoints and tables").topic == "and"
-    assert asked_kinds("tables?").topic == "tables?"
+    assert find_question_kinds("endpoints and tables").topic == "and"
+    assert find_question_kinds("tables?").topic == "tables?"
 
 
 @pytest.mark.parametrize(("query", "tests"), [("Which tests cover it?", True), ("latest", False)])
 def test_questions_about_tests_are_told(query: str, tests: bool) -> None:
-    assert asked_kinds(query).tests is tests
+    assert find_question_kinds(query).is_about_tests is tests
