@@ -223,7 +223,7 @@ class JwtVerifier:
         self._settings = settings
         self._keys = keys
 
-    def identity(self, token: str) -> Identity:
+    def verify(self, token: str) -> Identity:
         """Return the identity of a token, with only the tenants that the token names.
 
         Raises:

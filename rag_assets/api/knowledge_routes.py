@@ -109,7 +109,7 @@ async def query(
     For a disabled tenant, the response has no hits and says that the tenant is disabled. If no
     passage is near enough, the response has no hits, and `needs_clarification` is true.
     """
-    tenant = request.state.tenant = identity.tenant(body.tenant)
+    tenant = request.state.tenant = identity.require_tenant(body.tenant)
     return await backend.retriever.search(tenant, body.build_search_request(identity))
 
 
@@ -121,7 +121,7 @@ async def documents(
     backend: BackendDependency,
 ) -> Documents:
     """List the documents that are searchable and that the caller may read, by uri."""
-    tenant = request.state.tenant = identity.tenant(page.tenant)
+    tenant = request.state.tenant = identity.require_tenant(page.tenant)
 
     def read() -> Documents:
         limit = page.limit
@@ -148,7 +148,7 @@ async def status(
     A workspace also reports excluded, failed and waiting documents, its model and its back end. All
     numbers count the documents that the caller may read; for admins and writers, all documents.
     """
-    tenant = request.state.tenant = identity.tenant(parameters.tenant)
+    tenant = request.state.tenant = identity.require_tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
         # This call refuses a tenant that no longer exists, as a search does.
@@ -195,7 +195,7 @@ async def answer(
     Sentences that cite no passage are removed. If no sentence remains, or no passage was found, the
     answer is empty, with `needs_clarification` and the `reason`.
     """
-    tenant = request.state.tenant = identity.tenant(body.tenant)
+    tenant = request.state.tenant = identity.require_tenant(body.tenant)
     return await backend.answerer.answer(tenant, body.build_answer_request(identity))
 
 
@@ -229,7 +229,7 @@ async def events(
     documents, an admin sees only events about credentials. Searches of other callers are listed
     without question and hits.
     """
-    tenant_id = request.state.tenant = identity.tenant(page.tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(page.tenant)
 
     def read() -> list[StoredEvent]:
         record = backend.catalog.tenants.get(tenant_id)

@@ -118,7 +118,7 @@ async def exchange(
 
     The path must name the tenant if the token is for several tenants.
     """
-    tenant_id = request.state.tenant = identity.tenant(tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(tenant)
     caller = identity.caller
     profile = await backend.run(
         tenant_id, identity.name, lambda: _profile_asked(backend.catalog, tenant_id, caller)

@@ -194,9 +194,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
-    Overloaded: Kind(
-        503, "overloaded", "More requests wait than can be answered soon", "try again"
-    ),
+    Overloaded: Kind(503, "overloaded", "Too many requests are waiting", "try again"),
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is unavailable"),
     ChatTimeout: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being repaired"),

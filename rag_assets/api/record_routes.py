@@ -293,7 +293,7 @@ async def _pushed_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """Return the record that an admin or a writer pushes."""
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
 
@@ -305,7 +305,7 @@ async def _deleted_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """Return the record that an admin or a writer deletes."""
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
     return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page, clock)
@@ -376,7 +376,7 @@ async def _asked_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """Return the record whose status a caller requests."""
-    tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(
         tenant_id,
@@ -419,7 +419,7 @@ async def list_records(
 
     The list contains the records that the caller may read; for a writer, all records.
     """
-    tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     source, type_, id_ = (parameters.after or "//").split("/", 2)
     chosen = RecordFilter(
         status=parameters.status,

@@ -15,11 +15,11 @@ from starlette.types import Scope
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import (
     Guarded,
-    RawContent,
+    RawBodyParser,
     Streamed,
     open_to_writers,
+    read_body,
     require_few_values,
-    whole_body,
 )
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.model import RecordQuery, SourceId, named_versions
@@ -88,17 +88,17 @@ async def put_content(
     JPEG, TIFF or WebP picture. Its bytes determine the format; the file's name distinguishes text
     formats. It may have at most 50 MiB.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
     file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))
-    async with backend.receiving.file(
+    async with backend.file_receiver.receive(
         request,
-        RawContent(),
+        RawBodyParser(),
         file.takes,
         tenant_id=tenant_id,
         caller=identity.name,
-        receive=partial(backend.uploads.receive, file.known.ref),
+        create=partial(backend.uploads.receive, file.known.ref),
     ) as received:
         new = await backend.run(
             tenant_id,
@@ -183,7 +183,7 @@ class Bulk(Guarded):
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body."""
-        body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
+        body = await read_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
         return Request(request.scope, replay_body(body, request.receive))
 
 
@@ -221,7 +221,7 @@ async def write_records(
     transaction; an invalid line does not stop the others. Records that are pushed singly are
     indexed before records that are pushed here.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     sent = enumerate((await request.body()).split(b"\n"), start=1)
     lines = {number: line for number, line in sent if line.strip()}
     if len(lines) > MOST_LINES:

@@ -126,10 +126,10 @@ def _connection() -> type[Connection]:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    most = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    max_files = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
 
     class _Connection(Connection):
         pass
 
-    _Connection.most = max(most - _OTHER_FILES, 1)
+    _Connection.max_connections = max(max_files - _OTHER_FILES, 1)
     return _Connection

@@ -242,13 +242,13 @@ async def upload(
         tenant_id, identity.name, partial(_target, backend, tenant_id, parameters.source)
     )
     form = UploadForm(request.headers.get("content-type", ""), frozenset({REPLACES}))
-    async with backend.receiving.file(
+    async with backend.file_receiver.receive(
         request,
         form,
         source,
         tenant_id=tenant_id,
         caller=identity.name,
-        receive=partial(backend.uploads.receive, ref),
+        create=partial(backend.uploads.receive, ref),
     ) as received:
         name, replaces = form.finish(), find_replaced_upload_id(form)
         new = await backend.run(

@@ -215,7 +215,7 @@ async def reconcile(
     removed, they are removed only with `allow_deletes`. Removals by earlier manifests within 24
     hours count as well. A manifest may have at most 1 GiB.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
     # If the application's clock is fast, as_of may lie in the future, but records pushed from now
     # on must not be removed.

@@ -203,7 +203,7 @@ def _app(
     worker: int = 0,
     limits: SharedLimits | None = None,
 ) -> FastAPI:
-    from rag_assets.api.admission import Share
+    from rag_assets.api.admission import WorkerLimits
     from rag_assets.api.app import build_app
     from rag_assets.api.backend import Backend
     from rag_assets.billing.chat_models import ChatModels
@@ -218,7 +218,7 @@ def _app(
         settings,
         ChatModels(session.catalog, session.settings),
         blobs=open_blobs(session.settings),
-        share=Share.of(settings, worker),
+        share=WorkerLimits.from_settings(settings, worker),
         limits=limits,
     )
     systems = installed_systems()

@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.backend import Backend
-from rag_assets.api.guard import require_plain, whole_body
+from rag_assets.api.guard import read_body, require_plain
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
 from rag_assets.api.problems import Refused, classify, http_kind
 from rag_assets.api.upload_routes import UploadForm
@@ -156,7 +156,7 @@ class Guarding:
                 raise Unauthenticated("the session has ended", hint="sign in again")
             return found
 
-        found = await self.backend.guard.checked(request.scope, f"panel {secret}", validate)
+        found = await self.backend.guard.validate(request.scope, f"panel {secret}", validate)
         request.state.caller, request.state.tenant = found.name, found.tenant.id
         return found, secret
 
@@ -166,7 +166,7 @@ class Guarding:
         Raises:
             Refused: the body is too large, or is not a form.
         """
-        body = await whole_body(request, most=most)
+        body = await read_body(request, most=most)
         try:
             pairs = parse_qsl(
                 body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"

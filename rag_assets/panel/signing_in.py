@@ -216,7 +216,7 @@ class SigningIn:
 
         try:
             guard = self._guarding.backend.guard
-            return await guard.checked(request.scope, f"panel code {code}", validate)
+            return await guard.validate(request.scope, f"panel code {code}", validate)
         except Unauthenticated:
             return None
 
@@ -244,8 +244,8 @@ class SigningIn:
         """Return the identity of a token, and the tenant of its panel."""
         guard = self._guarding.backend.guard
         header = f"Bearer {token}"
-        identity: Identity = await guard.checked(
-            request.scope, header, partial(guard.authenticator.identity, header)
+        identity: Identity = await guard.validate(
+            request.scope, header, partial(guard.authenticator.authenticate, header)
         )
         profiles = tuple(self._guarding.systems)
         record = await self._guarding.in_thread(

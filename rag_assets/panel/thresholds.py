@@ -55,7 +55,7 @@ async def change(visit: Visit) -> Response:
     calibrates = visit.field("action") == "calibrate"
 
     def work() -> None:
-        ctx = visit.backend.reader_context(visit.tenant_id)
+        ctx = visit.backend.build_reader_context(visit.tenant_id)
         value = None if calibrates else _cosine(visit.field("value"))
         use, reason = visit.field("use"), visit.field("reason")
         set_threshold(ctx, use, value, reason=reason, by=visit.session.name)
@@ -96,7 +96,7 @@ async def _page(
 
 
 def _state(visit: Visit) -> dict[str, Any]:
-    ctx = visit.backend.reader_context(visit.tenant_id)
+    ctx = visit.backend.build_reader_context(visit.tenant_id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     return {
         "embedder": None if serving is None else serving.embedder_id,
@@ -111,7 +111,7 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
     Raises:
         ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
-    ctx = visit.backend.reader_context(visit.tenant_id)
+    ctx = visit.backend.build_reader_context(visit.tenant_id)
     serving = serving_build(ctx)
     questions, origin = stored_tasks(ctx)
     if not questions:

@@ -113,13 +113,13 @@ async def upload(http: Request, response: Response, request: ProjectDependency) 
     project, library = request.project, request.guidelines.library
     source = await request.read(partial(library.require_uploads, project))
     form = UploadForm(http.headers.get("content-type", ""), frozenset({REPLACES}))
-    async with request.admin.backend.receiving.file(
+    async with request.admin.backend.file_receiver.receive(
         http,
         form,
         source,
         tenant_id=project.record.id,
         caller=request.caller,
-        receive=partial(library.uploads.receive, project.ref),
+        create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), find_replaced_upload_id(form)
         examine = partial(library.uploads.examine, source, received)

@@ -86,7 +86,7 @@ async def require_writer(
     backend: BackendDependency,
 ) -> AddressedWorkspace:
     """Return the workspace that a request writes to; refuse all but its admins and writers."""
-    tenant = request.state.tenant = identity.written(parameters.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return AddressedWorkspace(tenant, identity.name, backend)
 
 
@@ -205,7 +205,7 @@ async def list_pages(
     backend: BackendDependency,
 ) -> TreePages:
     """List the pages of the tree, by uuid, without titles. For admins and writers."""
-    tenant = request.state.tenant = identity.written(parameters.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     service, chosen = TreeService.from_backend(backend), parameters
     return await backend.run(
         tenant,
@@ -235,7 +235,7 @@ async def access(
     backend: BackendDependency,
 ) -> PageAccess:
     """Return whether somebody may read a page, and by which grant. For admins and writers."""
-    tenant = request.state.tenant = identity.written(asked_for.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(asked_for.tenant)
     service = TreeService.from_backend(backend)
     principals = tuple(asked_for.principal)
     return await backend.run(
@@ -338,7 +338,7 @@ async def reconcile_tree(
     `allow_deletes`. The manifest must also name the parent of each page, unless the parent is the
     root.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
     as_of = min(parameters.as_of or came, came)
     lines = _split_lines(await request.body(), most=MOST_PAGES)

@@ -136,13 +136,13 @@ async def upload(visit: Visit) -> Response:
     source = await room.read(partial(library.require_uploads, project))
     content_type = visit.request.headers.get("content-type", "")
     form = SignedForm(content_type, frozenset({"replaces"}), visit.token)
-    async with visit.backend.receiving.file(
+    async with visit.backend.file_receiver.receive(
         visit.request,
         form,
         source,
         tenant_id=visit.tenant_id,
         caller=room.user,
-        receive=partial(library.uploads.receive, project.ref),
+        create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), form.values.get("replaces") or None
         if replaces is not None and not _ID.fullmatch(replaces):
