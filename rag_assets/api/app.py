@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from rag_assets.api.backend import Backend, BackendDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.knowledge_routes import answers, journal, knowledge
-from rag_assets.api.mcp_routes import agents, mcp_server
+from rag_assets.api.mcp_routes import agents, run_mcp_server
 from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
 from rag_assets.api.problems import MEDIA_TYPE, document_problems, handle_problems
 from rag_assets.api.record_routes import records
@@ -97,7 +97,7 @@ async def ready(backend: BackendDependency) -> Health:
 async def metrics(request: Request) -> Response:
     """Return metrics of requests for Prometheus, without a breakdown by tenant."""
     request_metrics: RequestMetrics = request.app.state.metrics
-    return Response(request_metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(request_metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
 
 _ABOUT = (
@@ -169,7 +169,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         state = app.state
         async with (
             state.backend.restores.watching(),
-            mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server,
+            run_mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server,
         ):
             yield
     finally:

@@ -74,7 +74,7 @@ class Backend:
     ) -> None:
         share, limits = (
             share or WorkerLimits.from_settings(settings),
-            limits or SharedLimits.of(settings),
+            limits or SharedLimits.from_settings(settings),
         )
         self.catalog = catalog
         searches = Admission(share.searches, settings.wait)

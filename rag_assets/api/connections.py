@@ -25,7 +25,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from rag_assets.api.problems import http_kind, problem_response
+from rag_assets.api.problems import build_problem_response, get_http_kind
 
 SLICE = 1_024
 """Bytes parsed at once."""
@@ -285,7 +285,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 def _build_response(status: int) -> bytes:
     """Return a complete response with a problem document, as bytes."""
     request_id = uuid.uuid4().hex
-    problem = problem_response(request_id, http_kind(status))
+    problem = build_problem_response(request_id, get_http_kind(status))
     headers = [
         *problem.raw_headers,
         (b"x-request-id", request_id.encode()),

@@ -32,7 +32,7 @@ from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone
 from rag_assets.api.authentication import Authenticator, get_client_address
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.middleware import replay_body
-from rag_assets.api.problems import Refused
+from rag_assets.api.problems import HttpRefusal
 from rag_assets.api.rate_limits import SharedLimits, TooManyAttempts
 from rag_assets.api.settings import Network
 from rag_assets.common.errors import RagAssetsError, UploadTooLarge
@@ -153,17 +153,17 @@ class Guard:
         try:
             result = await validate()
         except Unauthenticated:
-            with self._known.locked(digest, self._clock()) as record:
+            with self._known.lock(digest, self._clock()) as record:
                 record.remove()
             raise
         now = self._clock()
-        with self._known.locked(digest, now) as record:
+        with self._known.lock(digest, now) as record:
             record.write(b"", now + _TRUST_SECONDS)
         return result
 
     def _is_known(self, digest: bytes) -> bool:
-        with self._known.locked(digest, self._clock()) as record:
-            return record.is_there
+        with self._known.lock(digest, self._clock()) as record:
+            return record.is_live
 
 
 class Guarded(APIRoute):
@@ -225,7 +225,7 @@ async def read_body(
         most: maximum size in bytes.
 
     Raises:
-        Refused: the body is too large, arrives too slowly, or is compressed.
+        HttpRefusal: the body is too large, arrives too slowly, or is compressed.
     """
     require_plain(request)
     if get_content_length(request) > most:
@@ -235,17 +235,17 @@ async def read_body(
             return await _receive_body(request, most)
     except TimeoutError:
         late = f"the whole body must arrive within {seconds:g} seconds"
-        raise Refused(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
+        raise HttpRefusal(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
 
 
 def require_plain(request: Request) -> None:
     """Require that a body is not compressed.
 
     Raises:
-        Refused: the body is compressed.
+        HttpRefusal: the body is compressed.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refused(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
+        raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
 
 
 def get_content_length(request: Request) -> int:
@@ -261,7 +261,7 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
     other requests by a second.
 
     Raises:
-        Refused: the body contains more than `most` values.
+        HttpRefusal: the body contains more than `most` values.
     """
     # Strings may contain many commas too, so their number only decides whether to parse the body.
     if body.count(b",") < most:
@@ -276,7 +276,9 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
         if isinstance(value, dict | list):
             seen += len(value)
             if seen > most:
-                raise Refused(_TOO_LARGE_STATUS, f"the body may contain at most {most} JSON values")
+                raise HttpRefusal(
+                    _TOO_LARGE_STATUS, f"the body may contain at most {most} JSON values"
+                )
             values += value.values() if isinstance(value, dict) else value
 
 
@@ -294,8 +296,8 @@ async def _receive_body(request: Request, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _build_too_large(most: int) -> Refused:
-    return Refused(_TOO_LARGE_STATUS, f"the body may have at most {most} bytes")
+def _build_too_large(most: int) -> HttpRefusal:
+    return HttpRefusal(_TOO_LARGE_STATUS, f"the body may have at most {most} bytes")
 
 
 MIN_BYTES_PER_SECOND = 16 * 1024
@@ -363,7 +365,7 @@ class FileReceiver:
         Raises:
             Overloaded: too many other files are being received.
             UploadTooLarge, UploadRefused: see UploadForm and require_size.
-            Refused: the body arrives too slowly.
+            HttpRefusal: the body arrives too slowly.
             ClientGone: the client has disconnected.
             ServiceUnavailable: the file cannot be stored now.
         """
@@ -434,7 +436,7 @@ class FileReceiver:
                 raise ClientGone from None
             except TimeoutError:
                 slow = f"send a file with at least {MIN_BYTES_PER_SECOND // 1024} KiB per second"
-                raise Refused(_TIMEOUT_STATUS, slow, {"Connection": "close"}) from None
+                raise HttpRefusal(_TIMEOUT_STATUS, slow, {"Connection": "close"}) from None
             waited += time.monotonic() - started
             size += len(data)
             yield data
@@ -442,6 +444,6 @@ class FileReceiver:
 
 async def _drain(stream: AsyncIterator[bytes]) -> None:
     """Read and drop the rest of a body; otherwise a reset connection would lose the answer."""
-    with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
+    with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
         async for _ in stream:
             pass

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, WrapValidator
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
-from rag_assets.api.model import RecordQuery, SourceId, SourceType, TenantQuery, named_versions
+from rag_assets.api.model import RecordQuery, SourceId, SourceType, TenantQuery, parse_if_match
 from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import (
     ListedRecord,
@@ -513,7 +513,7 @@ def _write(
     backend: Backend, tenant_record: TenantRecord, draft: Draft, by: str, if_match: str | None
 ) -> Written:
     if if_match is not None:
-        draft = replace(draft, etags=named_versions(if_match))
+        draft = replace(draft, etags=parse_if_match(if_match))
     [outcome] = write_drafts(
         backend.catalog, backend.blobs, tenant_record.ref, [draft], by=by, lane=URGENT
     )

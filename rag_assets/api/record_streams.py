@@ -22,8 +22,8 @@ from rag_assets.api.guard import (
     require_few_values,
 )
 from rag_assets.api.middleware import replay_body
-from rag_assets.api.model import RecordQuery, SourceId, named_versions
-from rag_assets.api.problems import Refused, document_problems, invalid_fields
+from rag_assets.api.model import RecordQuery, SourceId, parse_if_match
+from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
 from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, build_drafting
 from rag_assets.api.responses import RecordLine, RecordLines, Written
 from rag_assets.common.errors import UnknownDocument, VersionChanged
@@ -225,7 +225,7 @@ async def write_records(
     sent = enumerate((await request.body()).split(b"\n"), start=1)
     lines = {number: line for number, line in sent if line.strip()}
     if len(lines) > MOST_LINES:
-        raise Refused(413, f"send at most {MOST_LINES:,} lines at once")
+        raise HttpRefusal(413, f"send at most {MOST_LINES:,} lines at once")
     if lines:
         backend.written.take(identity.name, len(lines))
     names = request.app.state.description.names
@@ -256,7 +256,7 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
         require_few_values(line, most=MOST_VALUES)
     except (ValueError, RecursionError):
         raise invalid("body", "it is not JSON") from None
-    except Refused as error:
+    except HttpRefusal as error:
         raise invalid("body", str(error.detail)) from None
     if not isinstance(values, dict):
         raise invalid("body", "it must be a JSON object")
@@ -275,7 +275,7 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
         draft = drafting.delete(named["type"], named["id"], page_uuid, clock)
     else:
         draft = drafting.put(named["type"], named["id"], values)
-    return draft if if_match is None else replace(draft, etags=named_versions(if_match))
+    return draft if if_match is None else replace(draft, etags=parse_if_match(if_match))
 
 
 def _no_number(_: str) -> None:
@@ -296,7 +296,7 @@ _PROBLEMS = {
 
 def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
     if isinstance(outcome, InvalidFields):
-        errors = tuple(invalid_fields(outcome.errors, names | _NAMED.keys()))
+        errors = tuple(list_invalid_fields(outcome.errors, names | _NAMED.keys()))
         return RecordLine(number, "invalid", errors=errors)
     if isinstance(outcome, UnknownDocument):
         return RecordLine(number, "unknown-page")

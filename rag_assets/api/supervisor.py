@@ -252,7 +252,7 @@ class WorkerServer(uvicorn.Server):
     """A server that notifies its supervisor when it is ready, and ends with the supervisor.
 
     Args:
-        config: see server.config.
+        config: see server.build_config.
         line: socket to the supervisor; see supervisor.Work.
     """
 

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, Streamed
-from rag_assets.api.model import DocumentId, SourceNamed, TenantQuery
+from rag_assets.api.model import DocumentId, SourceName, TenantQuery
 from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.common.errors import UploadRefused
@@ -214,7 +214,7 @@ class UploadQuery(TenantQuery):
         source: the tenant's source of uploads; may be left out if there is only one.
     """
 
-    source: SourceNamed | None = None
+    source: SourceName | None = None
 
 
 @streaming.post(

@@ -30,7 +30,7 @@ from rag_assets.api.model import (
     ReindexPage,
     ReindexSource,
 )
-from rag_assets.api.problems import Refused, document_problems
+from rag_assets.api.problems import HttpRefusal, document_problems
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
@@ -264,10 +264,12 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
             return
         except TimeoutError:
             late = f"no data arrived for {_SILENT_SECONDS:g} seconds"
-            raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+            raise HttpRefusal(_TOO_SLOW, late, {"Connection": "close"}) from None
         size += len(data)
         if size > _MOST_BYTES:
-            raise Refused(_TOO_LARGE, "a manifest must have at most 1 GiB", {"Connection": "close"})
+            raise HttpRefusal(
+                _TOO_LARGE, "a manifest must have at most 1 GiB", {"Connection": "close"}
+            )
         await run_sync(file.write, data)
 
 

@@ -207,7 +207,7 @@ def mcp(
     role: RoleOption = None,
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
-    from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.log_lines import log_to_standard_error
     from rag_assets.api.restore_watch import RestoreWatch
     from rag_assets.mcp.messages import serve_stdio
     from rag_assets.mcp.server import build_server
@@ -249,7 +249,7 @@ def mcp(
         finally:
             await retriever.close()
 
-    with logging_to_standard_error(get_masker(session.settings.local).text):
+    with log_to_standard_error(get_masker(session.settings.local).text):
         asyncio.run(run())
 
 

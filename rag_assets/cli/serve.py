@@ -59,16 +59,16 @@ def serve(
 ) -> None:
     """Serve the HTTP API to callers with a token."""
     from rag_assets.api.authentication import require_authentication
-    from rag_assets.api.server import cleartext_warning, listening_together
+    from rag_assets.api.server import find_cleartext_warning, open_sockets
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.panel.settings import PanelSettings
 
     settings = ServiceSettings.from_environment(workers=workers)
     panel_settings = PanelSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
-    warning = cleartext_warning(host, settings.cleartext)
+    warning = find_cleartext_warning(host, settings.cleartext)
     with ExitStack() as opened:
-        listeners = [[one] for one in listening_together(host, port, settings.workers)]
+        listeners = [[one] for one in open_sockets(host, port, settings.workers)]
         for [listener] in listeners:
             opened.enter_context(listener)
         if settings.jwt is None:
@@ -133,13 +133,13 @@ def _answer(
     """Answer requests in this process."""
     import uvicorn
 
-    from rag_assets.api.log_lines import logging_to_standard_error
-    from rag_assets.api.server import config
+    from rag_assets.api.log_lines import log_to_standard_error
+    from rag_assets.api.server import build_config
 
     app = _app(session, settings, panel)
     _exempt_imports_from_collection()
-    with logging_to_standard_error(get_masker(session.settings.local).text):
-        uvicorn.Server(config(app, settings.keep_alive)).run(sockets=listeners)
+    with log_to_standard_error(get_masker(session.settings.local).text):
+        uvicorn.Server(build_config(app, settings.keep_alive)).run(sockets=listeners)
 
 
 def _supervise(
@@ -157,20 +157,22 @@ def _supervise(
         tempfile.TemporaryFile() as lock,
     ):
         os.environ[METRICS_FOLDER] = folder
-        from rag_assets.api.log_lines import logging_to_standard_error, write_line
+        from rag_assets.api.log_lines import log_to_standard_error, write_warning
         from rag_assets.api.rate_limits import SharedLimits
-        from rag_assets.api.server import GRACE_SECONDS, config
+        from rag_assets.api.server import GRACE_SECONDS, build_config
         from rag_assets.api.supervisor import Supervisor, WorkerServer
 
-        limits = SharedLimits.of(settings)
+        limits = SharedLimits.from_settings(settings)
 
         def work(number: int, line: socket.socket) -> None:
             for other in chain(*listeners[:number], *listeners[number + 1 :]):
                 other.close()
-            with session, logging_to_standard_error(masker.text, lock):
+            with session, log_to_standard_error(masker.text, lock):
                 app = _app(session, settings, panel, number, limits)
                 _exempt_imports_from_collection()
-                WorkerServer(config(app, settings.keep_alive), line).run(sockets=listeners[number])
+                WorkerServer(build_config(app, settings.keep_alive), line).run(
+                    sockets=listeners[number]
+                )
 
         def stopping() -> None:
             # Without this, clients would wait for a response that never comes.
@@ -179,7 +181,7 @@ def _supervise(
 
         def report(number: int, why: str) -> None:
             event = f"worker {number + 1} ended unexpectedly and is replaced"
-            write_line(event, why, masker.text)
+            write_warning(event, why, masker.text)
 
         # Workers share the memory of what is imported and loaded here.
         import_module("rag_assets.api.app")

@@ -22,7 +22,7 @@ from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.backend import Backend
 from rag_assets.api.guard import read_body, require_plain
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.problems import Refused, classify, http_kind
+from rag_assets.api.problems import HttpRefusal, classify, get_http_kind
 from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
 from rag_assets.panel.frame import PanelPage, Renderer, SystemPanel, Visit
@@ -164,7 +164,7 @@ class Guarding:
         """Read the fields of a form.
 
         Raises:
-            Refused: the body is too large, or is not a form.
+            HttpRefusal: the body is too large, or is not a form.
         """
         body = await read_body(request, most=most)
         try:
@@ -172,7 +172,7 @@ class Guarding:
                 body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
             )
         except ValueError:
-            raise Refused(400, "the form cannot be read") from None
+            raise HttpRefusal(400, "the form cannot be read") from None
         found: dict[str, tuple[str, ...]] = {}
         for name, value in pairs:
             found[name] = (*found.get(name, ()), value)
@@ -271,8 +271,8 @@ class Guarding:
             response = _redirect_to_login(request)
             response.headers[SESSION_HEADER] = "ended"
         except HTTPException as error:
-            kind = http_kind(error.status_code)
-            detail = error.detail if isinstance(error, Refused) else None
+            kind = get_http_kind(error.status_code)
+            detail = error.detail if isinstance(error, HttpRefusal) else None
             response = self.error(request, kind.status, kind.title, detail)
         except RagAssetsError as error:
             kind, detail = classify(request.state.request_id, error)

@@ -20,7 +20,7 @@ from rag_assets.api.guideline_responses import (
     UploadedDocument,
     camel,
 )
-from rag_assets.api.model import DocumentId, named_versions
+from rag_assets.api.model import DocumentId, parse_if_match
 from rag_assets.api.problems import document_problems
 from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, find_replaced_upload_id
 from rag_assets.common.invalid_values import InvalidFields
@@ -308,7 +308,7 @@ async def put_text(
                 for problem in error.problems
             ]
         ) from None
-    replaces = None if if_match is None else named_versions(if_match)
+    replaces = None if if_match is None else parse_if_match(if_match)
     stored, ref = GuidelineTexts(backend.catalog.database), request.project.ref
     put = partial(stored.put, ref, body.text, by=request.caller, replaces=replaces)
     return _respond(await request.write(put), response)

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import Refused, document_problems, invalid_fields
+from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
 from rag_assets.api.record_streams import Bulk
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import (
@@ -292,7 +292,7 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             try:
                 edits[number] = _parse_edit(line)
             except InvalidFields as error:
-                errors = tuple(invalid_fields(error.errors, names))
+                errors = tuple(list_invalid_fields(error.errors, names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
         done = asked.tree.change_many(asked.tenant, [*edits.values()])
         for place, (number, (uuid, _)) in enumerate(edits.items()):
@@ -362,11 +362,11 @@ def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
     """Return the non-empty lines of a body, by number.
 
     Raises:
-        Refused: the body has too many lines.
+        HttpRefusal: the body has too many lines.
     """
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
-        raise Refused(
+        raise HttpRefusal(
             413, f"the request has too many lines; send at most {most:,} lines in one request"
         )
     return lines

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.knowledge_routes import read_status_of_records
 from rag_assets.api.model import Reindex
 from rag_assets.api.record_routes import listed_records, reason, whereabouts
 from rag_assets.api.responses import RecordWhereabouts
@@ -198,7 +198,7 @@ async def _render_overview(
 
 def _read_status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
-    found = status_of_records(catalog, record, readers=None)
+    found = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
     build = _find_replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled
