@@ -123,7 +123,7 @@ def _reasons() -> Iterator[str]:
 def _fields(values: set[tuple[str, str]]) -> Iterator[str]:
     yield "\n## Invalid fields\n"
     yield "`errors[].problem` of an invalid request, followed by what came, as in"
-    yield "“it must be an array; a string came”; for tenants.yaml and commands without that.\n"
+    yield "“it must be an array; got a string”; for tenants.yaml and commands without that.\n"
     for text in sorted({*allowed_texts(), *PATTERNS.values(), *(text for text, _ in values)}):
         yield f"- {_plain(text)}"
 

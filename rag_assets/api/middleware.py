@@ -31,7 +31,7 @@ class RequestMetrics:
         )
         self.seconds = Histogram(
             "rag_assets_http_request_seconds",
-            "Seconds from a request to the end of its headers.",
+            "Seconds from a request to the end of its answer.",
             ("route",),
             buckets=_BUCKETS,
             registry=self._registry,

@@ -177,7 +177,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     UploadUnreadable: Kind(415, "unsupported-file", "The file has a format that is not accepted"),
     UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
-    TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests sent without a valid token"),
+    TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
     # A ProviderError always comes from embedding: chat and reranking raise errors of other classes.
     MalformedResponse: Kind(

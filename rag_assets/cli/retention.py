@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument, YesOption, options_from
+from rag_assets.cli.arguments import Json, TenantArgument, YesOption, expand_parameter
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
@@ -324,7 +324,7 @@ def _choose_hold(
     return _Hold(HoldScope(source, document), reason)
 
 
-_hold_options = options_from(_choose_hold, "hold")
+_hold_options = expand_parameter(_choose_hold, "hold")
 
 
 @holds_app.command("set")

@@ -160,7 +160,7 @@ def _supervise(
         from rag_assets.api.log_lines import log_to_standard_error, write_warning
         from rag_assets.api.rate_limits import SharedLimits
         from rag_assets.api.server import GRACE_SECONDS, build_config
-        from rag_assets.api.supervisor import Supervisor, WorkerServer
+        from rag_assets.api.supervisor import WorkerServer, WorkerSupervisor
 
         limits = SharedLimits.from_settings(settings)
 
@@ -189,7 +189,7 @@ def _supervise(
         _exempt_imports_from_collection()
         # A connection belongs to one process; workers open their own.
         session.catalog.close()
-        Supervisor(
+        WorkerSupervisor(
             settings.workers,
             work,
             stop_seconds=GRACE_SECONDS + _CLOSING_SECONDS,

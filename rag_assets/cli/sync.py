@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_assets.cli.arguments import Json
-from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say, warn
 from rag_assets.cli.runs import STAGES, RunResult
 from rag_assets.cli.session import Session, with_session
 from rag_assets.common.errors import (
@@ -305,7 +305,7 @@ def _count_held(session: Session, tenant_id: str) -> int:
 def print_sync(result: TenantSync) -> None:
     """Print the result of each stage, and the documents that wait."""
     if result.nothing_to_do:
-        say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
+        say(f"{result.tenant}: nothing to do ({format_seconds(result.seconds)})")
     else:
         _print_stages(result)
     if result.waiting:
@@ -326,12 +326,14 @@ def _print_stages(result: TenantSync) -> None:
         (
             name,
             "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
-            seconds(shown[name]["seconds"]),
+            format_seconds(shown[name]["seconds"]),
         )
         for name in STAGES
         if name in result.stages
     ]
-    say(f"{result.tenant}: {format_count(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    say(
+        f"{result.tenant}: {format_count(len(result.runs), 'run')}, {format_seconds(result.seconds)}"
+    )
     if rows:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced:

@@ -13,7 +13,7 @@ from rag_assets.api.backend import Backend, BackendDependency, IdentityDependenc
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
-from rag_assets.api.record_streams import Bulk
+from rag_assets.api.record_streams import BulkRoute
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import (
     PageAccess,
@@ -263,13 +263,13 @@ _LINES: Final[dict[str, Any]] = {
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Manifest(Bulk):
+class _Manifest(BulkRoute):
     """A guarded route with a body that names all pages of a workspace."""
 
     most_bytes: ClassVar[int] = 64 * 1024 * 1024
 
 
-tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Bulk)
+tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=BulkRoute)
 manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_Manifest)
 
 

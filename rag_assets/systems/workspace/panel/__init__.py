@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rag_assets.api.knowledge_routes import read_status_of_records
 from rag_assets.api.model import Reindex
-from rag_assets.api.record_routes import listed_records, reason, whereabouts
+from rag_assets.api.record_routes import describe_reason, list_record_states, read_record_status
 from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.workspace_responses import PageAccess
 from rag_assets.api.write_routes import request_reindex
@@ -371,7 +371,7 @@ async def records(visit: Visit) -> Response:
         chosen=chosen,
         statuses=get_args(RecordStatus),
         types=tuple(one for one in BODIES if one != "block"),
-        reason=reason,
+        reason=describe_reason,
         remedy=_find_remedy,
     )
 
@@ -385,7 +385,7 @@ async def record(visit: Visit) -> Response:
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, room.record.id
-        found = whereabouts(
+        found = read_record_status(
             backend.reader,
             tenant_id,
             room.caller,
@@ -408,7 +408,9 @@ async def record(visit: Visit) -> Response:
 
 def _read_page(room: Room, chosen: RecordFilter) -> list[RecordState]:
     tenant = Tenant.from_config(room.record.config)
-    return listed_records(room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1)
+    return list_record_states(
+        room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1
+    )
 
 
 def _find_source(room: Room, name: str) -> tuple[str, str]:
