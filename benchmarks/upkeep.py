@@ -146,13 +146,13 @@ def measured(work: Callable[[], None]) -> None:
 
 def night() -> None:
     """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
-    from rag_assets.cli.runs import repository
+    from rag_assets.cli.runs import get_repository
     from rag_assets.cli.session import Session
 
     with Session() as session:
         catalog = session.catalog
         result = (
-            repository()
+            get_repository()
             .get_job("detect_drift")
             .execute_in_process(instance=session.instance, run_config={"loggers": {"console": {}}})
         )

@@ -21,7 +21,7 @@ from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.problems import format_problem
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.mcp.messages import rejection
+from rag_assets.mcp.messages import find_rejection
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
 from rag_assets.search.access import require_asker
@@ -128,7 +128,7 @@ async def exchange(
     )
     message = await request.body()
     version = request.headers.get("mcp-protocol-version")
-    if (rejected := rejection(message, version)) is not None:
+    if (rejected := find_rejection(message, version)) is not None:
         return Response(
             rejected.model_dump_json(by_alias=True, exclude_unset=True),
             status_code=_BAD_REQUEST,

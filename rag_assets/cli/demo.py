@@ -19,7 +19,7 @@ import typer
 from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say
 from rag_assets.cli.quality import print_checks, run_checks
-from rag_assets.cli.search import headline, print_hit
+from rag_assets.cli.search import format_headline, print_hit
 from rag_assets.cli.session import TEMPLATES, Session, with_session
 from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.common.formatting import format_count
@@ -172,7 +172,7 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
             print_hit(hit)
         else:
             shown = excerpt(hit.text, question, _LINE, language=hit.language)
-            say(f"{number}. {headline(hit)}\n   │ {shown}")
+            say(f"{number}. {format_headline(hit)}\n   │ {shown}")
     say()
 
 

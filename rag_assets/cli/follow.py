@@ -79,7 +79,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     stopped = (
         state.origin.repository_origin
         for state in states
-        if state.name in {names.own_id(SENSOR) for names in namings}
+        if state.name in {names.own(SENSOR) for names in namings}
         and state.status is InstigatorStatus.STOPPED
     )
     for origin in stopped:
@@ -89,7 +89,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
         # A code location of ours without runs is recognized by another sensor.
         is_probably_own = is_own_module or any(
-            (names.own_id(_OTHER_SENSOR), label) in places for names in namings
+            (names.own(_OTHER_SENSOR), label) in places for names in namings
         )
         if own_id in users if users else is_probably_own:
             return label

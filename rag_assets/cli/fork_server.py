@@ -19,7 +19,7 @@ from pathlib import Path
 
 import rag_assets
 from rag_assets.cli import home_folder
-from rag_assets.cli.runs import repository
+from rag_assets.cli.runs import get_repository
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
@@ -103,7 +103,7 @@ def prepare(local: Path) -> None:
         importlib.import_module(name)
     get_masker(local).load()
     prepare_chunking()
-    repository()
+    get_repository()
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -20,13 +20,13 @@ from tests.namespaces import needs_namespaces, start_in_namespace
 RUN = """
 import sys
 import dagster as dg
-from rag_assets.cli.runs import repository
+from rag_assets.cli.runs import get_repository
 from rag_assets.cli.session import Session
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
-        job_def=repository().get_job("check_tenant"),
+        job_def=get_repository().get_job("check_tenant"),
         tags={PARTITION_TAG: "elsewhere", **process_tags(session.settings)},
         status=dg.DagsterRunStatus.STARTED,
     )

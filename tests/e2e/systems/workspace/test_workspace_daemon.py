@@ -233,9 +233,9 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
     assert {(one["type"], one["rule"]) for one in mine} == {("page", "described-ghp")}
     assert all("chunk" in one for one in mine)
     assert not any(secret in text for text in workspace.entries())
-    read_record_status = workspace.client.record("page", "leaking")
-    assert read_record_status.dropped_chunks > 0
-    assert not any(secret in chunk.text for chunk in read_record_status.chunks)
+    whereabouts = workspace.client.record("page", "leaking")
+    assert whereabouts.dropped_chunks > 0
+    assert not any(secret in chunk.text for chunk in whereabouts.chunks)
 
 
 def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
