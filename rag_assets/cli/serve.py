@@ -268,7 +268,7 @@ def panel(
     as_json: Json = False,
 ) -> None:
     """Print a link that signs in to a tenant's panel once, within a minute."""
-    from rag_assets.panel.sessions import make_link
+    from rag_assets.panel.sessions import create_link
     from rag_assets.panel.settings import PanelSettings
     from rag_assets.plugins.registry import installed_systems
 
@@ -282,7 +282,7 @@ def panel(
             hint=f"these profiles have a panel: {', '.join(sorted(profiles))}",
         )
     origin = settings.new_session_origin(port)
-    link = make_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
+    link = create_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
     if as_json:
         print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})
         return
