@@ -105,7 +105,7 @@ def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
         shutil.rmtree(home / "data", ignore_errors=True)
         shutil.rmtree(work / "postgres", ignore_errors=True)
     postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
-    if elasticsearch.running():
+    if elasticsearch.is_running():
         sys.exit("another benchmark is under way in this folder (--work gives another)")
     try:
         postgres.start()

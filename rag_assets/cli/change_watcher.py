@@ -14,7 +14,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import SYNC
 from rag_assets.privacy.masker import get_masker
-from rag_assets.runtime.program_processes import revive
+from rag_assets.runtime.program_processes import revive_fork_server
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.runtime.watcher import Watcher
 from rag_assets.storage.installation.identity import open_catalog
@@ -39,7 +39,7 @@ class ForkedFollower:
             fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[fork_end.fileno()])
         if fork is None:
             own_end.close()
-            revive(settings)
+            revive_fork_server(settings)
             return None
         fork.close()
         return cls(own_end)

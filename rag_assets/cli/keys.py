@@ -165,9 +165,9 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Encrypt all stored keys with a new master key."""
-    from rag_assets.runtime.elasticsearch_access import seal_secret, sealed_secrets
+    from rag_assets.runtime.elasticsearch_access import list_sealed_secrets, seal_secret
 
-    secrets = sealed_secrets(session.settings)
+    secrets = list_sealed_secrets(session.settings)
 
     def report(count: int) -> None:
         sealed = {name: seal_secret(session.settings, secret) for name, secret in secrets.items()}

@@ -216,7 +216,7 @@ def _list_superuser_warnings(session: Session) -> list[str]:
     """Return a warning if a configured Postgres account is a superuser."""
     import psycopg
 
-    from rag_assets.runtime.program_processes import plain_url
+    from rag_assets.runtime.program_processes import strip_driver
     from rag_assets.storage.catalog.installation.roles import is_superuser
 
     try:
@@ -231,7 +231,7 @@ def _list_superuser_warnings(session: Session) -> list[str]:
     found = []
     for user, url in users.items():
         with suppress(psycopg.Error):
-            if is_superuser(plain_url(url)):
+            if is_superuser(strip_driver(url)):
                 found.append(user)
     if not found:
         return []

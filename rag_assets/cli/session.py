@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.program_processes import dagster_environment
+from rag_assets.runtime.program_processes import build_dagster_environment
 from rag_assets.runtime.stack import Endpoints, LocalStack
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ class Session:
             self.stack.prepare_run_storage(warn)
         else:
             _require_dagster_home(team_home)
-        os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
+        os.environ.update(build_dagster_environment(self.settings, self.endpoints.dagster_url))
         from rag_assets.dagster_compat import open_instance, pooled
 
         with nullcontext() if team_home is None else _convert_instance_errors(team_home):

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rag_assets.panel.settings import PATH
-from rag_assets.web.renderer import environment
+from rag_assets.web.renderer import build_environment
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
@@ -74,7 +74,7 @@ class Renderer:
             system.name: PackageLoader(system.package) for system in systems
         }
         loader = ChoiceLoader([PackageLoader("rag_assets.panel"), PrefixLoader(of_systems)])
-        self._environment = environment(loader)
+        self._environment = build_environment(loader)
         self._environment.filters |= {
             "moment": format_minute,
             "person": get_person_name,

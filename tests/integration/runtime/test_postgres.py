@@ -104,7 +104,7 @@ def test_data_and_url_survive_a_stop_with_clients_connected(
         connection.execute("CREATE TABLE rag_dagster.kept (n int)")
         connection.execute("INSERT INTO rag_dagster.kept VALUES (1)")
         assert server.stop() is True
-    assert server.running() is False
+    assert server.is_running() is False
     with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
         _ = server.url
     assert server.start() == url
@@ -181,7 +181,7 @@ def test_a_server_that_cannot_start_reports_the_reason(server: EmbeddedPostgres,
     finally:
         version.write_text(good)
     assert "version 12" in caught.value.message
-    assert server.running() is False
+    assert server.is_running() is False
     assert server.start() == url
 
 

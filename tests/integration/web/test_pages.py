@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
-from rag_assets.web.pages import PAGE_ROWS, routes
+from rag_assets.web.pages import PAGE_ROWS, build_routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -51,7 +51,7 @@ def app(driver: Driver, shared_installation: Installation) -> Starlette:
     driver.sync("team")
     (folder / "good.md").write_bytes(b"# Good\n\n\xff\xfe now it cannot.\n")
     driver.sync("team")
-    return Starlette(routes=routes(lambda: driver.session.catalog))
+    return Starlette(build_routes=build_routes(lambda: driver.session.catalog))
 
 
 def id_of(driver: Driver, uri: str) -> str:
@@ -191,7 +191,7 @@ def test_pages_of_systems_are_served_beside_the_others(driver: Driver) -> None:
 
         return [Route("/tide-tables", names)]
 
-    app = Starlette(routes=routes(lambda: driver.session.catalog, pages=[made]))
+    app = Starlette(build_routes=build_routes(lambda: driver.session.catalog, pages=[made]))
     assert "team" in get(app, "/tide-tables")[1]
     assert get(app, "/documents")[0] == 200
 
