@@ -123,8 +123,8 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
     session.instance.create_run_for_job(sync_tenant, tags=tags)
     assert tables(address, "public") == made, "nothing of the operator's is moved by itself"
     assert (
-        f"warning: Dagster's tables in the schema public of the database {database} contain 1 run and"
-        " stay as they are: our runs are in the schema rag_dagster from now on; run"
+        f"warning: Dagster's tables in the schema public of the database {database} contain 1 run"
+        " and stay as they are: our runs are in the schema rag_dagster from now on; run"
         " `rag-assets installation move-runs --yes` to move them\n"
     ) in capsys.readouterr().err
     assert installation.session().instance.get_runs() != []
