@@ -125,10 +125,10 @@ def test_a_failed_document_has_its_reason_and_what_is_still_served(
     assert status == 200
     assert "the document is not UTF-8 text" in page
     assert "tried again as soon as the file or a setting changes" in page
-    assert "Its last good version" in page
+    assert "The last good version" in page
     assert "a former version" in page
     empty = get(app, f"/documents/team/{id_of(driver, 'files/empty.md')}")[1]
-    assert "No version of it is searchable" in empty
+    assert "No version is searchable" in empty
 
 
 def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
