@@ -45,9 +45,9 @@ class Servers:
         with psycopg.connect(self.postgres_url, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{name}"')
-        return self.url_of(name)
+        return self.get_url(name)
 
-    def url_of(self, name: str) -> str:
+    def get_url(self, name: str) -> str:
         """The URL of a database."""
         return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
 

@@ -76,7 +76,7 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.url_of("upkeep")
+        "RAG_ASSETS_DATABASE_URL": servers.get_url("upkeep")
         if again
         else servers.database("upkeep"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,

@@ -75,8 +75,8 @@ class BackgroundLogHandler(logging.Handler):
     """A handler that writes lines in a separate thread; see the module.
 
     Args:
-        descriptor: descriptor of an open file; Python could not exit while a thread is blocked in a
-            stream.
+        descriptor: file descriptor of the log. It is not a stream, because Python cannot exit while
+            a thread is blocked in a stream.
         max_waiting: maximum number of waiting lines.
         lock: file to lock while writing, if other processes write to the same log.
     """

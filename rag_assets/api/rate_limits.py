@@ -123,7 +123,7 @@ class SharedWindows:
     Args:
         limit: maximum events in a window, less than 2³².
         seconds: length of a window.
-        keys: maximum number of keys; above it, keys that were not used for longest are dropped.
+        keys: maximum number of keys; above it, the least recently used keys are dropped.
         clock: returns the current time in seconds, the same for all processes.
     """
 

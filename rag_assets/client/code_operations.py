@@ -75,7 +75,7 @@ def retrieve(
 
     Args:
         query: search text.
-        run: id of the run; without a search and passages if they are off for the run.
+        run: id of the run; it gets no passages if they are switched off for the run.
         options: any of top_k, source_types, must_include_paths, route_name, controller_class,
             table_name, include_run_summaries, min_score.
     """

@@ -67,9 +67,9 @@ class EmbeddedElasticsearch:
         Raises:
             ServiceUnavailable: the server is not running, or has no password.
         """
-        return self.url_of(OWNER)
+        return self.get_url(OWNER)
 
-    def url_of(self, account: str) -> str:
+    def get_url(self, account: str) -> str:
         """Return the URL with the name and password of an account; see `url`."""
         access = self._find_access()
         if self.process.find() is None:

@@ -53,7 +53,7 @@ _JVM_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java installation, and whether it has the faster vector instructions."""
+    """A Java installation, and whether it has the module for fast vector instructions."""
 
     home: Path
     has_vector_module: bool

@@ -145,7 +145,7 @@ class _Access:
     def url(self, database: str = DATABASE) -> str:
         return self._url(_USER, self.password, database)
 
-    def url_of(self, role: Role) -> str:
+    def get_url(self, role: Role) -> str:
         password = self.roles.get(role)
         return self.url() if password is None else self._url(f"{DATABASE}_{role}", password)
 
@@ -178,20 +178,20 @@ class EmbeddedPostgres:
     @property
     def url(self) -> str:
         """Return the ``postgresql://`` URL of the running server, with the writer's password."""
-        return self.url_of("writer")
+        return self.get_url("writer")
 
     @property
     def superuser_url(self) -> str:
-        """Return the ``postgresql://`` URL of the running server for the superuser; see url_of."""
+        """Return the ``postgresql://`` URL of the running server for the superuser; see get_url."""
         return self._require_access().url()
 
-    def url_of(self, role: Role) -> str:
+    def get_url(self, role: Role) -> str:
         """Return the ``postgresql://`` URL of the running server, with the password of a role.
 
         Raises:
             ServiceUnavailable: the server is not running.
         """
-        return self._require_access().url_of(role)
+        return self._require_access().get_url(role)
 
     def is_running(self) -> bool:
         """Return whether the server's process exists."""

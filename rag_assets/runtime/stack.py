@@ -323,7 +323,7 @@ class LocalStack:
         )
 
     def _postgres_url(self, role: Role) -> str:
-        return self._settings.database_url or self.postgres.url_of(role)
+        return self._settings.database_url or self.postgres.get_url(role)
 
     def elasticsearch_connection(self) -> ElasticsearchConnection:
         """Return the connection to Elasticsearch for all clients.

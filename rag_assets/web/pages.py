@@ -69,7 +69,7 @@ def build_routes(
         pages: factories of further pages, which must be plain routes and get the same headers.
     """
     open_catalog = catalog or PostgresResource(installation=InstallationResource()).catalog
-    documents = Pages(open_catalog)
+    documents = DocumentPages(open_catalog)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)
     docs = DataDocs(directory=folder, html=True)
@@ -108,7 +108,7 @@ def add_security_headers(route: BaseRoute) -> BaseRoute:
     return route
 
 
-class Pages:
+class DocumentPages:
     """The endpoints of the pages, which only read the catalog.
 
     Args:

@@ -205,9 +205,9 @@ def test_each_role_has_an_address_of_its_own_and_none_is_a_superuser(
     server: EmbeddedPostgres,
 ) -> None:
     for role in ROLES:
-        assert one(server.url_of(role), "SELECT current_user") == f"rag_assets_{role}"
-        assert not is_superuser(server.url_of(role))
-    assert server.url == server.url_of("writer")
+        assert one(server.get_url(role), "SELECT current_user") == f"rag_assets_{role}"
+        assert not is_superuser(server.get_url(role))
+    assert server.url == server.get_url("writer")
     assert is_superuser(server.superuser_url)
 
 
@@ -239,7 +239,7 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         "event_logs": "rag_assets_dagster",
         "rag_chunks": "rag_assets_writer",
     }
-    with psycopg.connect(server.url_of("service"), autocommit=True) as connection:
+    with psycopg.connect(server.get_url("service"), autocommit=True) as connection:
         connection.execute("INSERT INTO rag_catalog.earlier (name) VALUES ('by a request')")
         connection.execute("SELECT * FROM rag_vectors_example.rag_chunks")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

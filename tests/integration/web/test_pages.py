@@ -162,9 +162,9 @@ def test_an_unknown_document_is_an_error_of_its_own(driver: Driver, app: Starlet
     from starlette.requests import Request
 
     from rag_assets.common.errors import UnknownDocument, UnknownTenant
-    from rag_assets.web.pages import Pages
+    from rag_assets.web.pages import DocumentPages
 
-    pages = Pages(lambda: driver.session.catalog)
+    pages = DocumentPages(lambda: driver.session.catalog)
 
     def page(**names: str) -> str:
         return pages.document_page(Request({"type": "http", "path_params": names}))
