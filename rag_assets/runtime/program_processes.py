@@ -324,7 +324,7 @@ class ForkServerProcess:
             self.process.wait_until(self.answers, timeout=_FORK_SERVER_SECONDS)
             progress("Fork server: running")
 
-    def revive_fork_server(self) -> None:
+    def revive(self) -> None:
         """Start the fork server again if it died, without waiting for it."""
         if self.process.pid_file.exists() and self.process.find() is None:
             with self.process.lock():
