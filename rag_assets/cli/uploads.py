@@ -68,15 +68,17 @@ def add(
                 "uploads": [
                     {**_to_json(result), "duplicate": result.duplicate} for _, result in stored
                 ],
-                "refused": [{"file": file.name, "error": error.advice} for file, error in refused],
+                "refused": [
+                    {"file": file.name, "error": reason.advice} for file, reason in refused
+                ],
             }
         )
     else:
         for _, result in stored:
             outcome = "was already stored" if result.duplicate else "uploaded"
             say(f"{result.upload.file_name}: {outcome}, as {result.upload.id}")
-        for file, error in refused:
-            say(f"{file.name}: refused: {error.advice}")
+        for file, reason in refused:
+            say(f"{file.name}: refused: {reason.advice}")
         if any(not result.duplicate for _, result in stored):
             say(f"`rag-assets sync {tenant_id}` indexes them, or the daemon within a minute.")
     if refused:
